@@ -1,0 +1,100 @@
+"""Durations, sizes and money as people write them, and as records keep them.
+
+People write `30s`, `64MiB`, `0.35`; records keep integers of milliseconds, bytes and millionths
+of a US dollar. No floats on the way: `0.1` is exactly one hundred thousand micro-dollars.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+
+from hostler.base.errors import Rejected
+
+_DURATION_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION_PART = re.compile(r"(\d+)(ms|s|m|h|d)")
+_SIZE_UNITS_BYTES = {
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+}
+_SIZE = re.compile(r"(\d+)\s*([KMGT]?i?B)?")
+
+DURATION_MS_MAX = 366 * 86_400_000
+"""A year and a day: nobody means a longer one, and a missing unit is caught by it."""
+
+
+def duration_ms(text: str) -> int:
+    """Parse `1h30m`, `15s`, `250ms` into milliseconds.
+
+    Raises:
+        Rejected: Not a duration, no unit, or longer than a year.
+    """
+    parts = _DURATION_PART.findall(text.strip())
+    if not parts or "".join(count + unit for count, unit in parts) != text.strip():
+        raise Rejected(
+            "bad_duration", "a duration looks like 250ms, 30s, 5m, 1h30m or 2d", value=text
+        )
+    total = sum(int(count) * _DURATION_UNITS_MS[unit] for count, unit in parts)
+    if total > DURATION_MS_MAX:
+        raise Rejected("bad_duration", "a duration is a year at most", value=text)
+    return total
+
+
+def format_duration(ms: int) -> str:
+    """Write milliseconds as people read them: `1h30m`, `2m5s`, `850ms`."""
+    if ms < 0:
+        return "-" + format_duration(-ms)
+    if ms < 1_000:
+        return f"{ms}ms"
+    told: list[str] = []
+    rest = ms // 1_000
+    for unit, seconds in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        count, rest = divmod(rest, seconds)
+        if count:
+            told.append(f"{count}{unit}")
+    return "".join(told[:2])
+
+
+def size_bytes(text: str) -> int:
+    """Parse `64MiB`, `2GB`, `512` into bytes.
+
+    Raises:
+        Rejected: Not a size.
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise Rejected("bad_size", "a size looks like 512, 64MiB or 2GB", value=text)
+    return int(found[1]) * _SIZE_UNITS_BYTES[found[2] or "B"]
+
+
+def format_size(count_bytes: int) -> str:
+    """Write bytes as people read them: `1.5GiB`."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        size = _SIZE_UNITS_BYTES[unit]
+        if count_bytes >= size:
+            tenths = count_bytes * 10 // size
+            whole, part = divmod(tenths, 10)
+            return f"{whole}.{part}{unit}" if part else f"{whole}{unit}"
+    return f"{count_bytes}B"
+
+
+def money_microusd(text: str) -> int:
+    """Parse an amount of US dollars such as `0.35` into millionths.
+
+    Raises:
+        Rejected: Not an amount, negative, or finer than a millionth.
+    """
+    try:
+        amount = Decimal(text) * 1_000_000
+    except InvalidOperation as error:
+        raise Rejected("bad_money", "an amount looks like 0.35", value=text) from error
+    if not amount.is_finite() or amount < 0 or amount != amount.to_integral_value():
+        raise Rejected("bad_money", "an amount is positive, to a millionth at most", value=text)
+    return int(amount)

@@ -1,0 +1,98 @@
+"""A bundle: what an operator submits, and what is desired until it is deleted."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar, Final
+
+from hostler.base.ids import BundleId
+from hostler.base.lifecycle import Lifecycle
+from hostler.model.launch import Launch
+from hostler.model.pool import Band
+from hostler.model.record import Record, Value
+from hostler.model.shape import NOTHING_REQUIRED, Requirement
+
+
+class BundlePhase(StrEnum):
+    """Desired, or on its way out."""
+
+    ACTIVE = "active"
+    DELETING = "deleting"
+    DELETED = "deleted"
+
+
+class BundleTrigger(StrEnum):
+    """What moves a bundle."""
+
+    DELETION_REQUESTED = "deletion_requested"
+    EMPTIED = "emptied"
+
+
+BUNDLE_LIFECYCLE: Final = Lifecycle(
+    name="bundle",
+    initial=BundlePhase.ACTIVE,
+    terminal=frozenset({BundlePhase.DELETED}),
+    table={
+        (BundlePhase.ACTIVE, BundleTrigger.DELETION_REQUESTED): BundlePhase.DELETING,
+        (BundlePhase.DELETING, BundleTrigger.EMPTIED): BundlePhase.DELETED,
+    },
+)
+
+
+class SpreadOver(StrEnum):
+    """The domain over which replicas of one job are kept apart."""
+
+    NODE = "node"
+    ZONE = "zone"
+    TIER = "tier"
+    PROVIDER = "provider"
+
+
+class SpreadRule(Value, frozen=True, kw_only=True):
+    """Replicas of one job do not share a domain."""
+
+    over: SpreadOver
+    is_required: bool = False
+    """Required refuses; preferred places all the same and records the allocation as degraded."""
+
+
+class Job(Value, frozen=True, kw_only=True):
+    """One part of a bundle."""
+
+    name: str
+    launch: Launch
+    band: Band = Band.SILVER
+    requirement: Requirement = NOTHING_REQUIRED
+    is_dormant: bool = False
+    """True: placed only when an operator starts it."""
+
+
+class Bundle(Record, frozen=True, kw_only=True):
+    """One or more jobs, a replica count and a resilience policy."""
+
+    KIND: ClassVar[str] = "bundle"
+
+    bundle_id: BundleId
+    pool: str
+    jobs: tuple[Job, ...]
+    replica_count: int = 1
+    fallback_pools: tuple[str, ...] = ()
+    spread: tuple[SpreadRule, ...] = ()
+    """Beyond the rule that always holds: replicas of one job are on different nodes."""
+    is_primary_interruptible: bool = True
+    """False: replica 0 is never put on interruptible capacity; true: it is, marked degraded."""
+    labels: dict[str, str] = {}
+    generation: int = 1
+    """Rises with each change of what is desired."""
+    phase: BundlePhase = BundlePhase.ACTIVE
+    phase_since_at_ms: int
+    submitted_by: str = ""
+
+    @property
+    def key(self) -> str:
+        """The bundle's id."""
+        return self.bundle_id
+
+    def job(self, name: str) -> Job | None:
+        """Return the job of that name, or `None`."""
+        return next((job for job in self.jobs if job.name == name), None)

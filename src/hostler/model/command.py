@@ -1,0 +1,123 @@
+"""Commands: what we ask the outside to do, and the outbox entry that remembers each.
+
+A command's id is made of what it is about, so sending it again is the same command.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar
+
+from hostler.base.ids import AllocationId, CommandId, LeaseId, MachineId, NodeId
+from hostler.model.record import Record, Value
+
+
+class LaunchMachine(Value, frozen=True, kw_only=True, tag="launch_machine"):
+    """Ask a provider for the machine behind a node."""
+
+    node_id: NodeId
+    epoch: int
+    pool: str
+    tier: str
+    provider: str
+    offer: str
+
+
+class StopMachine(Value, frozen=True, kw_only=True, tag="stop_machine"):
+    """Ask a provider to end the machine behind a node and to say whether it is gone.
+
+    Settled only when the provider says gone: by `machine_id` where we know it, else by the label
+    that the launch gave it.
+    """
+
+    node_id: NodeId
+    epoch: int
+    pool: str
+    tier: str
+    provider: str
+    machine_id: MachineId | None
+
+
+class CheckMachine(Value, frozen=True, kw_only=True, tag="check_machine"):
+    """Ask a provider whether the machine behind a silent node still exists."""
+
+    node_id: NodeId
+    pool: str
+    tier: str
+    provider: str
+    machine_id: MachineId
+
+
+class ListMachines(Value, frozen=True, kw_only=True, tag="list_machines"):
+    """Ask a provider for every machine that carries our fleet's label."""
+
+    provider: str
+
+
+class StartAllocation(Value, frozen=True, kw_only=True, tag="start_allocation"):
+    """Ask an agent to start a workload; what to start is in the allocation's record."""
+
+    node_id: NodeId
+    node_epoch: int
+    allocation_id: AllocationId
+    epoch: int
+
+
+class StopAllocation(Value, frozen=True, kw_only=True, tag="stop_allocation"):
+    """Ask an agent to stop a workload: grace, then kill. May name one that we have no record of."""
+
+    node_id: NodeId
+    node_epoch: int
+    allocation_id: AllocationId
+    epoch: int
+    grace_ms: int
+    reason: str
+
+
+class EndLease(Value, frozen=True, kw_only=True, tag="end_lease"):
+    """Ask an agent to end every process of a settled lease and to remove its folder."""
+
+    node_id: NodeId
+    node_epoch: int
+    lease_id: LeaseId
+    epoch: int
+
+
+Command = (
+    LaunchMachine
+    | StopMachine
+    | CheckMachine
+    | ListMachines
+    | StartAllocation
+    | StopAllocation
+    | EndLease
+)
+
+
+class OutboxPhase(StrEnum):
+    """Waits for its next attempt, or is out."""
+
+    DUE = "due"
+    SENT = "sent"
+
+
+class OutboxEntry(Record, frozen=True, kw_only=True):
+    """A command that is committed and not yet settled."""
+
+    KIND: ClassVar[str] = "command"
+
+    command_id: CommandId
+    command: Command
+    phase: OutboxPhase
+    created_at_ms: int
+    attempt_count: int = 0
+    next_at_ms: int
+    """When it is sent (again): the next try while due, the end of patience while sent."""
+    last_code: str = ""
+    """How the last attempt failed, while one has."""
+    last_message: str = ""
+
+    @property
+    def key(self) -> str:
+        """The command's id."""
+        return self.command_id

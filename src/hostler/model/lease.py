@@ -1,0 +1,96 @@
+"""A lease: a run's time-bounded hold on a slot, from the request to its one settlement."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar, Final
+
+from hostler.base.ids import LeaseId, NodeId
+from hostler.base.lifecycle import Lifecycle
+from hostler.model.reason import Reason
+from hostler.model.record import Record
+from hostler.model.shape import NOTHING_REQUIRED, Requirement
+
+
+class LeasePhase(StrEnum):
+    """Waits in line, holds a slot, or is over."""
+
+    WAITING = "waiting"
+    HELD = "held"
+    SETTLED = "settled"
+    REFUSED = "refused"
+    """Never held: timed out, cancelled, overloaded, or its pool was disabled."""
+
+
+class LeaseTrigger(StrEnum):
+    """What moves a lease."""
+
+    GRANTED = "granted"
+    REFUSED = "refused"
+    SETTLED = "settled"
+
+
+LEASE_LIFECYCLE: Final = Lifecycle(
+    name="lease",
+    initial=LeasePhase.WAITING,
+    terminal=frozenset({LeasePhase.SETTLED, LeasePhase.REFUSED}),
+    table={
+        (LeasePhase.WAITING, LeaseTrigger.GRANTED): LeasePhase.HELD,
+        (LeasePhase.WAITING, LeaseTrigger.REFUSED): LeasePhase.REFUSED,
+        (LeasePhase.HELD, LeaseTrigger.SETTLED): LeasePhase.SETTLED,
+    },
+)
+
+
+class LeaseOutcome(StrEnum):
+    """How a held lease ended. All but healthy make the node unfit to be held again."""
+
+    HEALTHY = "healthy"
+    POISON = "poison"
+    EXPIRED = "expired"
+    """No heartbeat in time, or held for longer than the pool allows."""
+    REVOKED = "revoked"
+    NODE_LOST = "node_lost"
+
+
+class Lease(Record, frozen=True, kw_only=True):
+    """One request for a slot and what became of it."""
+
+    KIND: ClassVar[str] = "lease"
+
+    lease_id: LeaseId
+    pool: str
+    holder: str
+    """The principal that asked; only it (or an operator) may renew and release."""
+    fairness_key: str = ""
+    """Leases with one key share the pool's per-key cap."""
+    requirement: Requirement = NOTHING_REQUIRED
+    labels: dict[str, str] = {}
+    priority: int = 0
+    """Higher goes first."""
+    affinity_node_id: NodeId | None = None
+    """A node to prefer when it is free; never waited for."""
+    phase: LeasePhase
+    phase_since_at_ms: int
+    requested_at_ms: int
+    wait_deadline_at_ms: int
+    reason: Reason | None = None
+    """Why it waits, or why it was refused."""
+    reason_detail: str = ""
+    node_id: NodeId | None = None
+    epoch: int = 0
+    """Fencing number on its node, from the grant on."""
+    granted_at_ms: int | None = None
+    heartbeat_at_ms: int | None = None
+    lease_ms: int
+    """It expires this long after the last heartbeat."""
+    expires_at_ms: int | None = None
+    ends_at_ms: int | None = None
+    """It ends here whatever its heartbeats, where the pool says so."""
+    outcome: LeaseOutcome | None = None
+    outcome_detail: str = ""
+
+    @property
+    def key(self) -> str:
+        """The lease's id."""
+        return self.lease_id

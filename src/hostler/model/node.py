@@ -1,0 +1,195 @@
+"""A node: our durable record of a place where work can run.
+
+Three questions are three fields: how far its machine is (`phase`), whether we hear from it
+(`health`), and whether it takes new work (`cordon`, `drain`).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar, Final
+
+from hostler.base.ids import MachineId, NodeId
+from hostler.base.lifecycle import Lifecycle
+from hostler.model.pool import Band, Reliability
+from hostler.model.record import Record, Value
+from hostler.model.shape import Shape
+
+
+class NodePhase(StrEnum):
+    """How far the machine behind the node is."""
+
+    REQUESTED = "requested"
+    """A launch is in the outbox; the machine may or may not exist."""
+    STARTING = "starting"
+    """The machine exists; its agent has not said hello."""
+    READY = "ready"
+    DRAINING = "draining"
+    """Takes nothing new; what is there moves or ends, then the machine goes."""
+    STOPPING = "stopping"
+    """The machine is being stopped, until the provider says gone."""
+    RETIRED = "retired"
+
+
+class NodeTrigger(StrEnum):
+    """What moves a node."""
+
+    LAUNCHED = "launched"
+    LAUNCH_FAILED = "launch_failed"
+    REGISTERED = "registered"
+    RETIREMENT_STARTED = "retirement_started"
+    STOP_STARTED = "stop_started"
+    GONE = "gone"
+
+
+_P = NodePhase
+_T = NodeTrigger
+
+NODE_LIFECYCLE: Final = Lifecycle(
+    name="node",
+    initial=NodePhase.REQUESTED,
+    terminal=frozenset({NodePhase.RETIRED}),
+    table={
+        (_P.REQUESTED, _T.LAUNCHED): _P.STARTING,
+        (_P.REQUESTED, _T.LAUNCH_FAILED): _P.RETIRED,
+        (_P.REQUESTED, _T.REGISTERED): _P.READY,
+        (_P.REQUESTED, _T.STOP_STARTED): _P.STOPPING,
+        (_P.STARTING, _T.REGISTERED): _P.READY,
+        (_P.STARTING, _T.STOP_STARTED): _P.STOPPING,
+        (_P.READY, _T.RETIREMENT_STARTED): _P.DRAINING,
+        (_P.READY, _T.STOP_STARTED): _P.STOPPING,
+        (_P.DRAINING, _T.STOP_STARTED): _P.STOPPING,
+        (_P.STOPPING, _T.GONE): _P.RETIRED,
+    },
+)
+
+
+class Health(StrEnum):
+    """Whether we hear from the agent."""
+
+    LIVE = "live"
+    SUSPECT = "suspect"
+    """Heartbeats are late: no new work."""
+    LOST = "lost"
+    """Gone for so long, or so surely, that its work is placed elsewhere."""
+
+
+class Origin(StrEnum):
+    """Where the record came from."""
+
+    LAUNCHED = "launched"
+    """We asked a provider for it."""
+    JOINED = "joined"
+    """An agent enrolled by itself with a join token (fixed tiers)."""
+    ORPHAN = "orphan"
+    """A machine with our label and no record was found; it only retires."""
+
+
+class RetireReason(StrEnum):
+    """Why a node's machine is ended."""
+
+    IDLE = "idle"
+    SURPLUS = "surplus"
+    POISONED = "poisoned"
+    USED_UP = "used_up"
+    BOOT_FAILED = "boot_failed"
+    LOST = "lost"
+    OPERATOR = "operator"
+    POOL_DISABLED = "pool_disabled"
+    ORPHAN = "orphan"
+    GONE = "gone"
+    """The provider says that the machine no longer exists."""
+
+
+class Cordon(Value, frozen=True, kw_only=True):
+    """No new allocations or leases; existing ones stay."""
+
+    by: str
+    reason: str
+    at_ms: int
+
+
+class Drain(Value, frozen=True, kw_only=True):
+    """An operator wants the node empty by an instant."""
+
+    by: str
+    deadline_at_ms: int
+    then_retire: bool = False
+    """True: the machine is stopped when it is empty; false: the node stays, cordoned."""
+    is_overdue: bool = False
+    """The deadline has passed and something is still here; it has been said once."""
+
+
+class Node(Record, frozen=True, kw_only=True):
+    """One place where work can run. Never reused: a new machine is a new node."""
+
+    KIND: ClassVar[str] = "node"
+
+    node_id: NodeId
+    pool: str
+    tier: str
+    provider: str = ""
+    offer: str = ""
+    origin: Origin
+    zone: str = ""
+    reliability: Reliability = Reliability.RELIABLE
+    price_microusd_per_hour: int = 0
+    shape: Shape = Shape()
+    """What the offer promises, then what the agent reports."""
+    is_inventory_reported: bool = False
+    phase: NodePhase
+    phase_since_at_ms: int
+    created_at_ms: int
+    boot_ms: int
+    """Longest time from the launch to the agent's hello."""
+    epoch: int = 1
+    """Raised whenever authority over this node changes hands; agents refuse a lower one."""
+    machine_id: MachineId | None = None
+    hostname: str = ""
+    incarnation: int = 0
+    """Which life of its agent spoke last."""
+    health: Health = Health.LIVE
+    health_since_at_ms: int = 0
+    silent_since_at_ms: int | None = None
+    """Since when we hear nothing although we listen; `None` while we hear."""
+    cordon: Cordon | None = None
+    drain: Drain | None = None
+    retire_reason: RetireReason | None = None
+    is_spare: bool = False
+    spare_band: Band | None = None
+    slot_count: int = 1
+    lease_count: int = 0
+    """Held leases; equals what the index of leases says (INV-NODE-1)."""
+    allocation_count: int = 0
+    """Live allocations; equals what the index of allocations says (INV-NODE-2)."""
+    use_count: int = 0
+    """Leases that it has served."""
+    idle_since_at_ms: int | None = None
+    """Since when it is ready and holds nothing; `None` while it holds something or is not ready."""
+    lease_epoch: int = 0
+    """The last lease epoch given on this node; rises by one with each grant."""
+
+    @property
+    def key(self) -> str:
+        """The node's id."""
+        return self.node_id
+
+    @property
+    def takes_work(self) -> bool:
+        """True when new work may be put here now."""
+        return (
+            self.phase is NodePhase.READY
+            and self.health is Health.LIVE
+            and self.cordon is None
+            and self.drain is None
+        )
+
+    @property
+    def is_held(self) -> bool:
+        """True while any lease or allocation is on it."""
+        return self.lease_count > 0 or self.allocation_count > 0
+
+    @property
+    def is_paid(self) -> bool:
+        """True while a machine of a provider may exist for it."""
+        return self.provider != "" and self.phase is not NodePhase.RETIRED

@@ -1,0 +1,111 @@
+"""A pool: nodes under one policy, with tiers in cost order and offers that can be launched."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar
+
+from hostler.model.record import Record, Value
+from hostler.model.shape import Shape
+
+
+class TierKind(StrEnum):
+    """Whether a tier can launch machines or uses only what exists."""
+
+    ELASTIC = "elastic"
+    FIXED = "fixed"
+
+
+class Reliability(StrEnum):
+    """Whether the provider may take a machine back."""
+
+    RELIABLE = "reliable"
+    INTERRUPTIBLE = "interruptible"
+
+
+class Band(StrEnum):
+    """Recovery class: how hard we try after a failure. Gold comes first everywhere."""
+
+    GOLD = "gold"
+    SILVER = "silver"
+    BRONZE = "bronze"
+
+    @property
+    def rank(self) -> int:
+        """Zero for gold; lower goes first."""
+        return _RANKS[self]
+
+
+_RANKS = {Band.GOLD: 0, Band.SILVER: 1, Band.BRONZE: 2}
+
+
+class Offer(Value, frozen=True, kw_only=True):
+    """One kind of machine that a tier can launch."""
+
+    name: str
+    """The provider's type name, or the operator's name of a declared shape."""
+    shape: Shape
+    price_microusd_per_hour: int = 0
+
+
+class Tier(Value, frozen=True, kw_only=True):
+    """One source of capacity of a pool."""
+
+    name: str
+    kind: TierKind
+    provider: str = ""
+    """Who launches and confirms machines. A fixed tier may have none: agents join by themselves."""
+    reliability: Reliability = Reliability.RELIABLE
+    offers: tuple[Offer, ...] = ()
+    """Cheapest first; empty in a fixed tier."""
+    node_count_max: int = 0
+    """Machines at once, from asked for until confirmed gone. Elastic tiers must have it."""
+    zone: str = ""
+    boot_ms: int = 120_000
+    """Longest time from the launch to the agent's hello."""
+    options_json: str = "{}"
+    """The provider's own options, checked by the provider when the configuration is."""
+
+
+class Pool(Record, frozen=True, kw_only=True):
+    """Nodes managed under one policy."""
+
+    KIND: ClassVar[str] = "pool"
+
+    name: str
+    generation: int = 1
+    is_enabled: bool = True
+    """False: no new work, waiting requests are refused, idle machines retire. Set when a pool
+    leaves the configuration; its record goes when its last node has."""
+    tiers: tuple[Tier, ...] = ()
+    warm_count: int = 0
+    """Ready and idle nodes to keep for leases, whatever is held (desired idle)."""
+    spare_count: int = 0
+    """Idle nodes to keep for recovery; new work does not get them."""
+    spare_band: Band | None = None
+    """The only band that may recover onto the spares; `None`: gold and silver."""
+    slot_count: int = 1
+    """Leases that one node may hold at once."""
+    idle_ms: int = 300_000
+    """How long an elastic node may stand idle beyond what warm and spare need."""
+    lease_ms: int = 600_000
+    """A lease ends this long after its last heartbeat (spec/leasing appendix 12: 10 min)."""
+    lease_ms_max: int | None = None
+    """A lease ends this long after its grant, heartbeats or not."""
+    lease_per_key_max: int | None = None
+    """Fairness: leases that one key may hold at once."""
+    waiting_count_max: int = 1_000
+    """Length of the waiting line; the next request is refused as overloaded."""
+    use_count_max: int | None = None
+    """Leases that a node serves before it is replaced; 1 makes it single-use."""
+    launch_count_max: int = 5
+    """Launches in flight at once (appendix 12: growth concurrency 5)."""
+
+    @property
+    def key(self) -> str:
+        """The pool's name."""
+        return self.name
+
+    def tier(self, name: str) -> Tier | None:
+        """Return the tier of that name, or `None`."""
+        return next((tier for tier in self.tiers if tier.name == name), None)

@@ -1,0 +1,47 @@
+"""What we remember about providers: when they were last listed, and what to leave alone."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hostler.model.record import Record
+
+
+class ProviderState(Record, frozen=True, kw_only=True):
+    """One provider in use, and its last complete list of our machines."""
+
+    KIND: ClassVar[str] = "provider"
+
+    name: str
+    list_count: int = 0
+    """Lists asked for so far; part of the command's id."""
+    listed_at_ms: int | None = None
+    """When a complete list last came in."""
+    next_list_at_ms: int = 0
+    absent_once: dict[str, int] = {}
+    """Machines that one list missed and when; absence from one list is not absence."""
+
+    @property
+    def key(self) -> str:
+        """The provider's name."""
+        return self.name
+
+
+class Cooldown(Record, frozen=True, kw_only=True):
+    """An offer that lately failed to launch and is left alone for a while."""
+
+    KIND: ClassVar[str] = "cooldown"
+
+    cooldown_id: str
+    """`pool/tier/offer`."""
+    failure_count: int
+    """Failures in a row; the pause doubles with each, to a ceiling."""
+    until_at_ms: int
+    code: str
+    """The failure's kind."""
+    message: str
+
+    @property
+    def key(self) -> str:
+        """The cooldown's id."""
+        return self.cooldown_id

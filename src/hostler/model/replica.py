@@ -1,0 +1,116 @@
+"""A replica: one copy of a job that wants a place, and the history of its recoveries.
+
+The record holds what is desired of the copy and why it waits; where it runs is an allocation.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar, Final
+
+from hostler.base.ids import BundleId, NodeId, ReplicaId
+from hostler.base.lifecycle import Lifecycle
+from hostler.model.pool import Band
+from hostler.model.reason import Reason
+from hostler.model.record import Record
+
+
+class ReplicaPhase(StrEnum):
+    """What the replica is doing about having a place."""
+
+    DORMANT = "dormant"
+    """Waits to be started by an operator."""
+    PENDING = "pending"
+    """Wants a place now."""
+    PLACED = "placed"
+    """Has a live allocation."""
+    BACKING_OFF = "backing_off"
+    """Wants a place at `retry_at_ms`."""
+    BROKEN = "broken"
+    """Over its restart ceiling; only an operator or a new spec helps."""
+    DROPPED = "dropped"
+    """Bronze, and its place failed."""
+    STOPPING = "stopping"
+    """Its bundle is being deleted; its allocation has not ended yet."""
+    ENDED = "ended"
+
+
+class ReplicaTrigger(StrEnum):
+    """What moves a replica."""
+
+    STARTED = "started"
+    PLACED = "placed"
+    FAILED = "failed"
+    DISPLACED = "displaced"
+    CEILING_REACHED = "ceiling_reached"
+    RETRY_DUE = "retry_due"
+    GAVE_UP = "gave_up"
+    CLEARED = "cleared"
+    STOPPED = "stopped"
+    DELETED = "deleted"
+    EMPTIED = "emptied"
+
+
+_P = ReplicaPhase
+_T = ReplicaTrigger
+
+REPLICA_LIFECYCLE: Final = Lifecycle(
+    name="replica",
+    initial=ReplicaPhase.PENDING,
+    terminal=frozenset({ReplicaPhase.ENDED}),
+    table={
+        (_P.DORMANT, _T.STARTED): _P.PENDING,
+        (_P.PENDING, _T.PLACED): _P.PLACED,
+        (_P.PENDING, _T.STOPPED): _P.DORMANT,
+        (_P.PLACED, _T.FAILED): _P.BACKING_OFF,
+        (_P.PLACED, _T.DISPLACED): _P.PENDING,
+        (_P.PLACED, _T.CEILING_REACHED): _P.BROKEN,
+        (_P.PLACED, _T.GAVE_UP): _P.DROPPED,
+        (_P.BACKING_OFF, _T.RETRY_DUE): _P.PENDING,
+        (_P.BROKEN, _T.CLEARED): _P.PENDING,
+        (_P.DROPPED, _T.CLEARED): _P.PENDING,
+        **{
+            (phase, _T.DELETED): _P.STOPPING
+            for phase in _P
+            if phase not in (_P.STOPPING, _P.ENDED)
+        },
+        (_P.STOPPING, _T.EMPTIED): _P.ENDED,
+    },
+)
+
+
+class Replica(Record, frozen=True, kw_only=True):
+    """One copy of a job, numbered from zero."""
+
+    KIND: ClassVar[str] = "replica"
+
+    replica_id: ReplicaId
+    bundle_id: BundleId
+    job: str
+    index: int
+    role: str
+    band: Band
+    generation: int
+    """The bundle's generation that this replica was last expanded from."""
+    phase: ReplicaPhase
+    phase_since_at_ms: int
+    epoch: int = 0
+    """Number of its latest allocation; rises by one with each."""
+    is_recovery: bool = False
+    """True: the next placement follows a failure, so spares are open to it."""
+    reason: Reason | None = None
+    """Why it is not placed, while it is not."""
+    reason_detail: str = ""
+    waiting_since_at_ms: int = 0
+    """When it last began to want a place; the older goes first within a band."""
+    retry_at_ms: int | None = None
+    restart_at_ms: tuple[int, ...] = ()
+    """Instants of the recoveries that count against the ceiling, oldest first, bounded by it."""
+    avoid_node_id: NodeId | None = None
+    """The node on which it last failed."""
+    avoid_until_at_ms: int = 0
+
+    @property
+    def key(self) -> str:
+        """The replica's id."""
+        return self.replica_id
