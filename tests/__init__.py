@@ -1,0 +1,1 @@
+"""The tests of Hostler; `CONTRIBUTING.md` says which kind goes where."""
