@@ -1,0 +1,258 @@
+"""Writes the documents that are drawn from the code, or checks that they are up to date.
+
+    python tools/gen.py            write them into docs/
+    python tools/gen.py --check    write nothing; exit 1 and name the files that differ
+
+Nobody edits these files by hand; the code is where they change.
+"""
+
+import argparse
+import ast
+import difflib
+import importlib
+import inspect
+import json
+import pkgutil
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import hostler.model
+from hostler.base.lifecycle import Lifecycle
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+LIFECYCLES = DOCS / "lifecycles"
+MARK = "<!-- Generated from the code by `make gen`; edit the code instead. -->"
+
+AnyLifecycle = Lifecycle[Any, Any]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A lifecycle and the module that it stands in."""
+
+    lifecycle: AnyLifecycle
+    module: ModuleType
+
+
+def main() -> int:
+    """Write or check everything; the exit status is 0 when all is up to date."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    is_check = parser.parse_args().check
+
+    files = {**lifecycle_pages(), **api_document(), **cli_reference(), **config_schema()}
+    stale = sorted(set(LIFECYCLES.glob("*.md")) - set(files))
+    changed = [path for path, text in sorted(files.items()) if _read(path) != text]
+    if is_check:
+        for path in changed:
+            print(_difference(path, files[path]))
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is drawn from nothing any more")
+        return 1 if changed or stale else 0
+
+    LIFECYCLES.mkdir(parents=True, exist_ok=True)
+    for path in changed:
+        path.write_text(files[path], encoding="utf-8")
+        print(f"wrote {path.relative_to(ROOT)}")
+    for path in stale:
+        path.unlink()
+        print(f"removed {path.relative_to(ROOT)}")
+    return 0
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+def _difference(path: Path, text: str) -> str:
+    name = str(path.relative_to(ROOT))
+    before = (_read(path) or "").splitlines()
+    lines = difflib.unified_diff(before, text.splitlines(), name, "from the code", lineterm="", n=1)
+    return "\n".join([*lines][:40])
+
+
+# ------------------------------------------------------------------------------------ lifecycles
+
+
+def find_lifecycles() -> list[Found]:
+    """Find every lifecycle of the model, ordered by name."""
+    found: dict[str, Found] = {}
+    for info in pkgutil.walk_packages(hostler.model.__path__, "hostler.model."):
+        module = importlib.import_module(info.name)
+        for value in vars(module).values():
+            if isinstance(value, Lifecycle) and _is_home(module, value):
+                found[value.name] = Found(value, module)
+    return [found[name] for name in sorted(found)]
+
+
+def _is_home(module: ModuleType, lifecycle: AnyLifecycle) -> bool:
+    """Say whether the lifecycle's phases are defined in this module, not imported into it."""
+    return type(lifecycle.initial).__module__ == module.__name__
+
+
+def lifecycle_pages() -> dict[Path, str]:
+    """Draw one page for each lifecycle, and a list of them."""
+    found = find_lifecycles()
+    pages = {LIFECYCLES / f"{one.lifecycle.name}.md": _lifecycle_page(one) for one in found}
+    listed = [_listed(one) for one in found]
+    pages[LIFECYCLES / "README.md"] = "\n".join(
+        [
+            MARK,
+            "",
+            "# Lifecycles",
+            "",
+            "Each is a table in `hostler.model`. What is not in the table cannot happen:",
+            "asking for it raises `IllegalTransition` and changes nothing.",
+            "",
+            *listed,
+            "",
+        ]
+    )
+    return pages
+
+
+def _listed(found: Found) -> str:
+    """Link to a page by the first words of its module's summary, before the colon."""
+    noun, _, meaning = (found.module.__doc__ or "").strip().splitlines()[0].partition(": ")
+    return f"- [{noun}]({found.lifecycle.name}.md): {meaning}"
+
+
+def _lifecycle_page(found: Found) -> str:
+    lifecycle = found.lifecycle
+    phases = type(lifecycle.initial)
+    meanings = _meanings(found.module, phases.__name__)
+    return "\n".join(
+        [
+            MARK,
+            "",
+            f"# {lifecycle.name.capitalize()}",
+            "",
+            inspect.cleandoc(found.module.__doc__ or ""),
+            "",
+            "```mermaid",
+            "stateDiagram-v2",
+            *_arrows(lifecycle),
+            "```",
+            "",
+            "| phase | meaning |",
+            "| --- | --- |",
+            *(f"| `{phase}` | {meanings.get(phase.name, '')} |" for phase in phases),
+            "",
+            f"Source: `{found.module.__name__}`.",
+            "",
+        ]
+    )
+
+
+def _arrows(lifecycle: AnyLifecycle) -> Iterator[str]:
+    yield f"    [*] --> {lifecycle.initial}"
+    for (phase, trigger), following in lifecycle.table.items():
+        yield f"    {phase} --> {following}: {trigger}"
+    for phase in type(lifecycle.initial):
+        if phase in lifecycle.terminal:
+            yield f"    {phase} --> [*]"
+
+
+def _meanings(module: ModuleType, class_name: str) -> Mapping[str, str]:
+    """Read the strings below the members of an enum, by member name."""
+    tree = ast.parse(inspect.getsource(module))
+    members = next(
+        node.body
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and node.name == class_name
+    )
+    meanings: dict[str, str] = {}
+    for member, below in pairwise(members):
+        match member, below:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)]),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                meanings[name] = " ".join(text.split())
+            case _:
+                pass
+    return meanings
+
+
+# ------------------------------------------------------------------------------ API, config, CLI
+
+
+def api_document() -> dict[Path, str]:
+    """Give the OpenAPI document that the server publishes."""
+    create_openapi = importlib.import_module("hostler.api.app").create_openapi
+    return {DOCS / "openapi.json": _json(create_openapi())}
+
+
+def config_schema() -> dict[Path, str]:
+    """Give the JSON Schema of hostler.yaml, for editors."""
+    schema = importlib.import_module("hostler.wire.documents").config_schema
+    return {DOCS / "hostler.schema.json": _json(schema())}
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def cli_reference() -> dict[Path, str]:
+    """Describe every command with its arguments and options."""
+    typer_main = importlib.import_module("typer.main")
+    root = typer_main.get_command(importlib.import_module("hostler.cli.app").app)
+    lines = [MARK, "", "# Command line", "", inspect.cleandoc(root.help or ""), ""]
+    for path, command in _commands("hostler", root):
+        lines += _command_section(path, command)
+    return {DOCS / "cli.md": "\n".join(lines)}
+
+
+def _commands(path: str, command: Any) -> Iterator[tuple[str, Any]]:
+    """Walk the tree of commands, giving those that do something."""
+    children: Mapping[str, Any] = getattr(command, "commands", {})
+    if not children or getattr(command, "invoke_without_command", False):
+        yield path, command
+    for name, child in children.items():
+        if not child.hidden:
+            yield from _commands(f"{path} {name}", child)
+
+
+def _command_section(path: str, command: Any) -> list[str]:
+    shown = [param for param in command.params if not getattr(param, "hidden", False)]
+    arguments = [param for param in shown if param.param_type_name == "argument"]
+    options = [param for param in shown if param.param_type_name == "option"]
+    usage = " ".join([path, *(["[OPTIONS]"] if options else []), *map(_placeholder, arguments)])
+    lines = [f"## `{path}`", "", "```text", usage, "```", ""]
+    lines += [inspect.cleandoc((command.help or "").replace("\b\n", "")), ""]
+    if arguments or options:
+        lines += ["| | |", "| --- | --- |"]
+        lines += [f"| `{_placeholder(one)}` | {_help(one)} |" for one in arguments]
+        lines += [f"| {_names(one)} | {_help(one)} |" for one in options]
+        lines += [""]
+    return lines
+
+
+def _placeholder(argument: Any) -> str:
+    name = argument.metavar or argument.name.upper()
+    more = "..." if argument.nargs == -1 and not name.endswith("...") else ""
+    return f"{name}{more}" if argument.required else f"[{name}]{more}"
+
+
+def _names(option: Any) -> str:
+    names = [*option.opts, *option.secondary_opts]
+    value = "" if option.is_flag else f" {(option.metavar or option.type.name).upper()}"
+    return f"`{', '.join(names)}{value}`"
+
+
+def _help(param: Any) -> str:
+    told = " ".join((param.help or "").split()).replace("|", "\\|")
+    default = param.default
+    if default in (None, "", False, (), []) or callable(default) or param.required:
+        return told
+    return f"{told} Default: `{default}`." if told else f"Default: `{default}`."
+
+
+if __name__ == "__main__":
+    sys.exit(main())
