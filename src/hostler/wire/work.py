@@ -6,6 +6,7 @@ These are the values that the messages of the agent link carry; the messages are
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -126,10 +127,34 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 # -- what has become of it ----------------------------------------------------------------------
 
-AllocationPhase: TypeAlias = Literal["starting", "running", "ready", "unready", "stopping", "ended"]
-EndCause: TypeAlias = Literal[
-    "exited", "stopped", "start_failed", "rejected", "fenced", "supervisor_lost"
-]
+
+class AllocationPhase(StrEnum):
+    """Where an allocation is in its life on the node."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    READY = "ready"
+    UNREADY = "unready"
+    """It was ready before."""
+    STOPPING = "stopping"
+    ENDED = "ended"
+
+
+class EndCause(StrEnum):
+    """Why an allocation ended."""
+
+    EXITED = "exited"
+    """By itself; code and signal say how."""
+    STOPPED = "stopped"
+    """Because it was asked to."""
+    START_FAILED = "start_failed"
+    """It could not be started, or was not ready in time."""
+    REJECTED = "rejected"
+    """The launch itself cannot be carried out; another try would be no better."""
+    FENCED = "fenced"
+    """The agent's authority ran out."""
+    SUPERVISOR_LOST = "supervisor_lost"
+    """Its supervisor was killed, and the job with it; how the job fared is not known."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
