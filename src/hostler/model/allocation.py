@@ -46,7 +46,7 @@ class AllocationTrigger(StrEnum):
 _P = AllocationPhase
 _T = AllocationTrigger
 
-ALLOCATION_LIFECYCLE: Final = Lifecycle(
+ALLOCATION_LIFECYCLE: Final = Lifecycle[AllocationPhase, AllocationTrigger](
     name="allocation",
     initial=AllocationPhase.RESERVED,
     terminal=frozenset({AllocationPhase.ENDED}),

@@ -120,6 +120,16 @@ class Drain(Value, frozen=True, kw_only=True):
     """The deadline has passed and something is still here; it has been said once."""
 
 
+class LaunchFailure(Value, frozen=True, kw_only=True):
+    """The last word about a launch that brought nothing."""
+
+    code: str
+    """One of the closed set of provider failures."""
+    message: str
+    is_certain: bool
+    """True: surely no machine exists. False: one may, so the node retires through a stop."""
+
+
 class Node(Record, frozen=True, kw_only=True):
     """One place where work can run. Never reused: a new machine is a new node."""
 
@@ -145,6 +155,7 @@ class Node(Record, frozen=True, kw_only=True):
     epoch: int = 1
     """Raised whenever authority over this node changes hands; agents refuse a lower one."""
     machine_id: MachineId | None = None
+    launch_failure: LaunchFailure | None = None
     hostname: str = ""
     incarnation: int = 0
     """Which life of its agent spoke last."""
@@ -155,6 +166,9 @@ class Node(Record, frozen=True, kw_only=True):
     cordon: Cordon | None = None
     drain: Drain | None = None
     retire_reason: RetireReason | None = None
+    """Why it is to go; set before the phase follows, by whoever decides it."""
+    is_machine_gone: bool = False
+    """The provider has said that the machine no longer exists."""
     is_spare: bool = False
     spare_band: Band | None = None
     slot_count: int = 1

@@ -70,9 +70,7 @@ REPLICA_LIFECYCLE: Final = Lifecycle(
         (_P.BROKEN, _T.CLEARED): _P.PENDING,
         (_P.DROPPED, _T.CLEARED): _P.PENDING,
         **{
-            (phase, _T.DELETED): _P.STOPPING
-            for phase in _P
-            if phase not in (_P.STOPPING, _P.ENDED)
+            (phase, _T.DELETED): _P.STOPPING for phase in _P if phase not in (_P.STOPPING, _P.ENDED)
         },
         (_P.STOPPING, _T.EMPTIED): _P.ENDED,
     },

@@ -1,0 +1,88 @@
+"""Absorbing: each input's fact is written down. Nothing is decided here.
+
+Requests are answered here: whether they can be accepted is a fact about them and the present
+records. What follows from an accepted one is for the controllers.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from hostler.core.absorb import agents, bundles, configuration, leases, nodes, outcomes, tokens
+from hostler.core.inputs import (
+    AcquireLease,
+    AgentSaidHello,
+    AlarmRang,
+    AllocationReported,
+    AnyInput,
+    ApplyConfiguration,
+    CommandSettled,
+    ContactResumed,
+    CordonNode,
+    CreateToken,
+    DeleteBundle,
+    DrainNode,
+    FullScan,
+    HeartbeatLease,
+    InventoryReported,
+    JoinAgent,
+    ReleaseLease,
+    RevokeToken,
+    ServerStarted,
+    SilenceNoticed,
+    StartJob,
+    SubmitBundle,
+    UncordonNode,
+)
+from hostler.core.txn import Txn
+
+
+def absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0912  # one arm an input: a table, not a tangle
+    """Write down what one input says."""
+    match one:
+        case ApplyConfiguration():
+            configuration.apply_configuration(txn, one)
+        case SubmitBundle():
+            bundles.submit(txn, one)
+        case DeleteBundle():
+            bundles.delete(txn, one)
+        case StartJob():
+            bundles.start_job(txn, one)
+        case CordonNode():
+            nodes.cordon(txn, one)
+        case UncordonNode():
+            nodes.uncordon(txn, one)
+        case DrainNode():
+            nodes.drain(txn, one)
+        case AcquireLease():
+            leases.acquire(txn, one)
+        case HeartbeatLease():
+            leases.heartbeat(txn, one)
+        case ReleaseLease():
+            leases.release(txn, one)
+        case CreateToken():
+            tokens.create(txn, one)
+        case RevokeToken():
+            tokens.revoke(txn, one)
+        case JoinAgent():
+            agents.join(txn, one)
+        case AgentSaidHello():
+            agents.hello(txn, one)
+        case InventoryReported():
+            agents.inventory(txn, one)
+        case AllocationReported():
+            agents.allocation(txn, one)
+        case SilenceNoticed():
+            agents.silence(txn, one)
+        case ContactResumed():
+            agents.contact(txn, one)
+        case CommandSettled():
+            outcomes.settled(txn, one)
+        case ServerStarted():
+            configuration.server_started(txn, one)
+        case FullScan():
+            txn.touch_all()
+        case AlarmRang():
+            pass  # timers fire in every step
+        case _:
+            assert_never(one)

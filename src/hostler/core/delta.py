@@ -1,0 +1,52 @@
+"""What one step changed and wants: the only thing that leaves the core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from hostler.base.ids import CommandId
+from hostler.core.events import Event
+from hostler.core.fleet import Note
+from hostler.core.replies import Reply
+from hostler.model.command import Command
+from hostler.model.record import Record
+
+
+class Dispatch(msgspec.Struct, frozen=True):
+    """One attempt at one command, to be made once the step is durable."""
+
+    command_id: CommandId
+    command: Command
+    attempt: int
+
+
+@dataclass(slots=True)
+class Delta:
+    """One step's outcome. Nothing in it may take effect before its changes are durable.
+
+    Attributes:
+        revision: The fleet's revision with these changes; unchanged when there are none.
+        changes: The new value of each changed record, `None` for removed, in order of first write.
+        undo: Every write backwards, as (kind, key, what was there).
+    """
+
+    revision: int
+    now_ms: int
+    now_before_ms: int
+    undo: list[tuple[str, str, Record | None]] = field(default_factory=list)
+    changes: dict[tuple[str, str], Record | None] = field(default_factory=dict)
+    before: dict[tuple[str, str], Record | None] = field(default_factory=dict)
+    events: Sequence[Event] = ()
+    dispatches: Sequence[Dispatch] = ()
+    replies: Sequence[Reply] = ()
+    notes: Sequence[tuple[str, str, Note | None]] = ()
+    timers_fired: Sequence[tuple[str, str, int]] = ()
+    next_wake_at_ms: int | None = None
+
+    @property
+    def is_durable(self) -> bool:
+        """True when there is something to commit."""
+        return bool(self.changes) or bool(self.events)

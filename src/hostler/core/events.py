@@ -1,0 +1,60 @@
+"""Committed facts for people, in the past tense. They explain; no policy reads them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class EventKind(StrEnum):
+    """Every kind of event that there is."""
+
+    CONFIGURATION_APPLIED = "configuration_applied"
+    SERVER_STARTED = "server_started"
+    BUNDLE_SUBMITTED = "bundle_submitted"
+    BUNDLE_CHANGED = "bundle_changed"
+    BUNDLE_DELETION_REQUESTED = "bundle_deletion_requested"
+    BUNDLE_DELETED = "bundle_deleted"
+    REPLICA_PLACED = "replica_placed"
+    REPLICA_PLACEMENT_FAILED = "replica_placement_failed"
+    REPLICA_READY = "replica_ready"
+    REPLICA_RECOVERING = "replica_recovering"
+    REPLICA_BROKEN = "replica_broken"
+    REPLICA_DROPPED = "replica_dropped"
+    ALLOCATION_ENDED = "allocation_ended"
+    NODE_REQUESTED = "node_requested"
+    NODE_LAUNCHED = "node_launched"
+    NODE_LAUNCH_FAILED = "node_launch_failed"
+    NODE_READY = "node_ready"
+    NODE_SUSPECTED = "node_suspected"
+    NODE_HEARD_AGAIN = "node_heard_again"
+    NODE_LOST = "node_lost"
+    NODE_CORDONED = "node_cordoned"
+    NODE_UNCORDONED = "node_uncordoned"
+    NODE_DRAIN_STARTED = "node_drain_started"
+    NODE_DRAINED = "node_drained"
+    NODE_DRAIN_OVERDUE = "node_drain_overdue"
+    NODE_STOPPING = "node_stopping"
+    NODE_RETIRED = "node_retired"
+    SPARE_DESIGNATED = "spare_designated"
+    SPARE_USED = "spare_used"
+    ORPHAN_FOUND = "orphan_found"
+    LEASE_WAITING = "lease_waiting"
+    LEASE_GRANTED = "lease_granted"
+    LEASE_REFUSED = "lease_refused"
+    LEASE_SETTLED = "lease_settled"
+    TOKEN_CREATED = "token_created"
+    TOKEN_REVOKED = "token_revoked"
+    COMMAND_GIVEN_UP = "command_given_up"
+    RECOVERY_HELD_BACK = "recovery_held_back"
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One committed fact."""
+
+    kind: EventKind
+    at_ms: int
+    about: dict[str, str]
+    """Ids by noun: `node`, `pool`, `bundle`, `replica`, `allocation`, `lease`, `principal`."""
+    data: dict[str, str | int | bool | None] = {}

@@ -1,0 +1,150 @@
+"""The fleet: every record in memory, with the indexes that make a step cost what is dirty.
+
+It changes only through a transaction, and a transaction ends in `keep` or `drop`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hostler.base.encoding import digest, encode
+from hostler.base.errors import check
+from hostler.core.indexes import Indexes
+from hostler.core.tables import Table, Timers
+from hostler.core.wakes import wake_at_ms
+from hostler.model import (
+    Allocation,
+    Bundle,
+    Cooldown,
+    Counter,
+    Lease,
+    Node,
+    OutboxEntry,
+    Pool,
+    ProviderState,
+    Receipt,
+    Replica,
+    Settings,
+    Token,
+    Trace,
+)
+from hostler.model.reason import Reason
+from hostler.model.record import Record
+
+if TYPE_CHECKING:
+    from hostler.core.delta import Delta
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Why a controller did not (yet) do something about a record."""
+
+    reason: Reason
+    detail: str
+    since_at_ms: int
+
+
+class Fleet:
+    """Everything one Hostler looks after, as it is after the last step."""
+
+    def __init__(self) -> None:
+        self.allocations = Table(Allocation)
+        self.bundles = Table(Bundle)
+        self.cooldowns = Table(Cooldown)
+        self.counters = Table(Counter)
+        self.leases = Table(Lease)
+        self.nodes = Table(Node)
+        self.commands = Table(OutboxEntry)
+        self.pools = Table(Pool)
+        self.providers = Table(ProviderState)
+        self.receipts = Table(Receipt)
+        self.replicas = Table(Replica)
+        self.settings_table = Table(Settings)
+        self.tokens = Table(Token)
+        self.traces = Table(Trace)
+        self.tables: dict[str, Table[Any]] = {
+            table.kind.KIND: table for table in vars(self).values() if isinstance(table, Table)
+        }
+        self.index = Indexes()
+        self.timers = Timers()
+        self.notes: dict[str, dict[str, Note]] = {}
+        """By record key, then by controller. Explanations only; recomputed after a restart."""
+        self.revision = 0
+        self.event_seq = 0
+        self.now_ms = 0
+        """The clock of the last step; it never goes backwards."""
+        self.open_delta: Delta | None = None
+
+    @property
+    def settings(self) -> Settings | None:
+        """The fleet-wide settings, or `None` before the first configuration."""
+        return self.settings_table.get(Settings.KEY)
+
+    def write(self, kind: str, key: str, new: Record | None) -> Record | None:
+        """Put or remove one record with its indexes and timer; return what was there.
+
+        Only transactions and loading call this.
+        """
+        rows = self.tables[kind].rows
+        old: Record | None = rows.get(key)
+        if new is None:
+            rows.pop(key, None)
+        else:
+            rows[key] = new
+        self.index.update(kind, key, old, new)
+        self.timers.set(kind, key, None if new is None else wake_at_ms(self, new))
+        return old
+
+    def load(
+        self, records: Iterable[Record], *, revision: int, event_seq: int, now_ms: int
+    ) -> None:
+        """Fill an empty fleet from a store: settings and pools first, since timers read them."""
+        check(not any(len(table) for table in self.tables.values()), "fleet_not_empty", "load once")
+        ordered = sorted(records, key=lambda r: (_LOAD_RANK.get(r.KIND, 2), r.KIND, r.key))
+        for record in ordered:
+            self.write(record.KIND, record.key, record)
+        self.revision, self.event_seq, self.now_ms = revision, event_seq, now_ms
+
+    def keep(self, delta: Delta) -> None:
+        """Make a step's changes final, after they are durable."""
+        check(self.open_delta is delta, "delta_not_open", "this step is not the open one")
+        self.open_delta = None
+        self.revision = delta.revision
+        self.event_seq += len(delta.events)
+        for key, controller, note in delta.notes:
+            self._note(key, controller, note)
+
+    def _note(self, key: str, controller: str, note: Note | None) -> None:
+        by_controller = self.notes.setdefault(key, {})
+        if note is None:
+            by_controller.pop(controller, None)
+        else:
+            before = by_controller.get(controller)
+            if before is not None and before.reason is note.reason:
+                note = msgspec.structs.replace(note, since_at_ms=before.since_at_ms)
+            by_controller[controller] = note
+        if not by_controller:
+            del self.notes[key]
+
+    def drop(self, delta: Delta) -> None:
+        """Undo a step, because it could not be made durable or was only a question."""
+        check(self.open_delta is delta, "delta_not_open", "this step is not the open one")
+        self.open_delta = None
+        for kind, key, old in reversed(delta.undo):
+            self.write(kind, key, old)
+        for kind, key, at_ms in delta.timers_fired:
+            self.timers.set(kind, key, at_ms)
+        self.now_ms = delta.now_before_ms
+
+    def digest(self) -> str:
+        """Return a digest of every record, the same for equal fleets on any machine."""
+        content = {
+            kind: {key: table.rows[key] for key in sorted(table.rows)}
+            for kind, table in sorted(self.tables.items())
+        }
+        return digest(encode(content))
+
+
+_LOAD_RANK = {Settings.KIND: 0, Pool.KIND: 1}

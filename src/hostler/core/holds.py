@@ -1,0 +1,76 @@
+"""Room given and taken: the one place where authority over a node's room begins and ends.
+
+A lease and an allocation are two holds on the same room. Whatever grants or ends one does it here,
+so that counts, epochs and idleness on the node cannot drift from the holds themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hostler.core.txn import Txn
+from hostler.model import Allocation, Lease, Node
+from hostler.model.allocation import AllocationTrigger, Ended
+from hostler.model.lease import LeaseOutcome, LeaseTrigger
+from hostler.model.node import NodePhase
+
+
+def grant_lease(txn: Txn, lease: Lease, node: Node, *, ends_at_ms: int | None) -> Lease:
+    """Give a waiting lease a slot on a node that has one free."""
+    epoch = node.lease_epoch + 1
+    txn.change(
+        node,
+        lease_count=node.lease_count + 1,
+        lease_epoch=epoch,
+        use_count=node.use_count + 1,
+        idle_since_at_ms=None,
+    )
+    return txn.move(
+        lease,
+        LeaseTrigger.GRANTED,
+        reason=None,
+        reason_detail="",
+        node_id=node.node_id,
+        epoch=epoch,
+        granted_at_ms=txn.now_ms,
+        heartbeat_at_ms=txn.now_ms,
+        expires_at_ms=txn.now_ms + lease.lease_ms,
+        ends_at_ms=ends_at_ms,
+    )
+
+
+def settle_lease(txn: Txn, lease: Lease, outcome: LeaseOutcome, detail: str = "") -> Lease:
+    """End a held lease and give its slot back. Whether the node may be held again is not said."""
+    settled = txn.move(lease, LeaseTrigger.SETTLED, outcome=outcome, outcome_detail=detail)
+    node = txn.fleet.nodes.get(lease.node_id)
+    if node is not None:
+        _release(txn, node, lease_count=node.lease_count - 1)
+    return settled
+
+
+def reserve(txn: Txn, allocation: Allocation, node: Node) -> Allocation:
+    """Hold room on a node for a new allocation. A spare that is used is a spare no more."""
+    txn.change(
+        node,
+        allocation_count=node.allocation_count + 1,
+        idle_since_at_ms=None,
+        is_spare=False,
+        spare_band=None,
+    )
+    return txn.put(allocation)
+
+
+def end_allocation(txn: Txn, allocation: Allocation, ended: Ended) -> Allocation:
+    """Record that an allocation has ended and give its room back."""
+    done = txn.move(allocation, AllocationTrigger.ENDED, ended=ended)
+    node = txn.fleet.nodes.get(allocation.node_id)
+    if node is not None:
+        _release(txn, node, allocation_count=node.allocation_count - 1)
+    return done
+
+
+def _release(txn: Txn, node: Node, **counts: Any) -> None:
+    lease_count = counts.get("lease_count", node.lease_count)
+    allocation_count = counts.get("allocation_count", node.allocation_count)
+    is_idle = lease_count == 0 and allocation_count == 0 and node.phase is NodePhase.READY
+    txn.change(node, **counts, idle_since_at_ms=txn.now_ms if is_idle else node.idle_since_at_ms)

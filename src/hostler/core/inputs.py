@@ -1,0 +1,299 @@
+"""Everything that can come in: requests of people, observations, outcomes of commands, alarms.
+
+An input is a value that goes into the journal as it is. Requests carry a `request_id`, which the
+reply repeats, and the `principal` who asked.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
+from hostler.model.allocation import Ended
+from hostler.model.bundle import Job, SpreadRule
+from hostler.model.lease import LeaseOutcome
+from hostler.model.pool import Pool
+from hostler.model.settings import RecoveryLimits, Retention
+from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
+from hostler.model.token import Role
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that happened outside."""
+
+
+class Request(Input, frozen=True, kw_only=True):
+    """Something that a person or a client wants, and that gets exactly one reply."""
+
+    request_id: str
+    principal: str
+
+
+class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The fleet-wide part of a configuration."""
+
+    heartbeat_ms: int
+    suspect_after_ms: int
+    fence_after_ms: int
+    lost_after_ms: int
+    list_every_ms: int
+    orphan_grace_ms: int
+    lost_node_count_max: int
+    brake_window_ms: int
+    recovery: RecoveryLimits
+    retention: Retention
+
+
+class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configuration"):
+    """Make this the desired configuration, whole: pools that are not in it are disabled."""
+
+    fleet_id: str
+    """Used only when the store is new."""
+    settings: FleetSettings
+    pools: tuple[Pool, ...]
+
+
+class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
+    """Create a bundle, or change what is desired of one."""
+
+    bundle_id: BundleId
+    pool: str
+    jobs: tuple[Job, ...]
+    replica_count: int = 1
+    fallback_pools: tuple[str, ...] = ()
+    spread: tuple[SpreadRule, ...] = ()
+    is_primary_interruptible: bool = True
+    labels: dict[str, str] = {}
+
+
+class DeleteBundle(Request, frozen=True, kw_only=True, tag="delete_bundle"):
+    """Stop everything of a bundle, then forget it."""
+
+    bundle_id: BundleId
+
+
+class StartJob(Request, frozen=True, kw_only=True, tag="start_job"):
+    """Start the replicas of a job that are dormant, dropped or broken."""
+
+    bundle_id: BundleId
+    job: str
+
+
+class CordonNode(Request, frozen=True, kw_only=True, tag="cordon_node"):
+    """Let nothing new onto a node."""
+
+    node_id: NodeId
+    reason: str = ""
+
+
+class UncordonNode(Request, frozen=True, kw_only=True, tag="uncordon_node"):
+    """Let new work onto a node again; ends its drain too."""
+
+    node_id: NodeId
+
+
+class DrainNode(Request, frozen=True, kw_only=True, tag="drain_node"):
+    """Cordon a node and move what is there."""
+
+    node_id: NodeId
+    deadline_ms: int
+    then_retire: bool = False
+
+
+class AcquireLease(Request, frozen=True, kw_only=True, tag="acquire_lease"):
+    """Ask for a slot. The reply names the lease, which may still wait in line."""
+
+    pool: str
+    fairness_key: str = ""
+    requirement: Requirement = NOTHING_REQUIRED
+    labels: dict[str, str] = {}
+    priority: int = 0
+    affinity_node_id: NodeId | None = None
+    timeout_ms: int
+    """Longest time in line; 0 refuses at once when nothing is free."""
+    lease_ms: int | None = None
+    """Shorter than the pool's, if given."""
+    idempotency_key: str = ""
+
+
+class HeartbeatLease(Request, frozen=True, kw_only=True, tag="heartbeat_lease"):
+    """Renew a held lease."""
+
+    lease_id: LeaseId
+    epoch: int
+
+
+class ReleaseLease(Request, frozen=True, kw_only=True, tag="release_lease"):
+    """Settle a held lease, or leave the line. Repeating it changes nothing and is answered alike."""
+
+    lease_id: LeaseId
+    epoch: int | None = None
+    """`None`: whatever it is; otherwise refused unless equal."""
+    outcome: LeaseOutcome = LeaseOutcome.HEALTHY
+    detail: str = ""
+
+
+class CreateToken(Request, frozen=True, kw_only=True, tag="create_token"):
+    """Remember a token by the hash of its secret."""
+
+    name: str
+    role: Role
+    sha256: str
+    expires_at_ms: int | None = None
+    pool: str = ""
+    tier: str = ""
+
+
+class RevokeToken(Request, frozen=True, kw_only=True, tag="revoke_token"):
+    """Make a token worthless."""
+
+    token_id: str
+
+
+class JoinAgent(Request, frozen=True, kw_only=True, tag="join_agent"):
+    """An agent whose join token was verified wants to be a node.
+
+    With `node_id` it claims the node that was launched with that token; without, a new node in a
+    fixed tier is made, or found again by `machine_id`.
+    """
+
+    node_id: NodeId | None = None
+    pool: str = ""
+    tier: str = ""
+    machine_id: MachineId | None = None
+    hostname: str = ""
+
+
+class AllocationFact(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent says of one allocation."""
+
+    allocation_id: AllocationId
+    epoch: int
+    phase: str
+    """`starting`, `running`, `ready`, `unready`, `stopping` or `ended`."""
+    started_at_ms: int | None = None
+    ended: Ended | None = None
+
+
+class AgentSaidHello(Input, frozen=True, kw_only=True, tag="agent_said_hello"):
+    """An agent's link is up, with a new session: this is everything it has."""
+
+    node_id: NodeId
+    incarnation: int
+    hostname: str = ""
+    shape: Shape | None = None
+    """`None`: not reported yet."""
+    allocations: tuple[AllocationFact, ...] = ()
+
+
+class InventoryReported(Input, frozen=True, kw_only=True, tag="inventory_reported"):
+    """An agent says what its node has in total."""
+
+    node_id: NodeId
+    shape: Shape
+
+
+class AllocationReported(Input, frozen=True, kw_only=True, tag="allocation_reported"):
+    """An agent says what became of an allocation."""
+
+    node_id: NodeId
+    fact: AllocationFact
+
+
+class SilenceNoticed(Input, frozen=True, kw_only=True, tag="silence_noticed"):
+    """Nothing was heard of a node since then, although we listened; or its link went down."""
+
+    node_id: NodeId
+    since_at_ms: int
+    is_link_down: bool = False
+
+
+class ContactResumed(Input, frozen=True, kw_only=True, tag="contact_resumed"):
+    """A node that was silent is heard again."""
+
+    node_id: NodeId
+
+
+class ServerStarted(Input, frozen=True, kw_only=True, tag="server_started"):
+    """The process has begun: nobody was listened to before now, and nothing sent is remembered."""
+
+    version: str = ""
+
+
+class FullScan(Input, frozen=True, kw_only=True, tag="full_scan"):
+    """Let every controller look at everything; it must find nothing to do."""
+
+
+class AlarmRang(Input, frozen=True, kw_only=True, tag="alarm_rang"):
+    """The instant that the last step asked for has come. Carries nothing: records know."""
+
+
+class MachineFact(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider says of one machine of ours."""
+
+    machine_id: MachineId
+    node_id: NodeId | None = None
+    """From its label."""
+    epoch: int = 0
+    pool: str = ""
+    tier: str = ""
+    created_at_ms: int = 0
+    hostname: str = ""
+
+
+class Succeeded(msgspec.Struct, frozen=True, kw_only=True, tag="succeeded"):
+    """The command did what it asks for.
+
+    A launch brings one machine, a check brings it or none (gone), a list brings all.
+    """
+
+    machines: tuple[MachineFact, ...] = ()
+
+
+class CommandFailed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
+    """The command did not do it, or nobody knows.
+
+    Codes: `request_invalid`, `capacity_unavailable`, `quota_exceeded`, `credentials_rejected`,
+    `throttled`, `outcome_unknown`, `unreachable` (it never left), `refused` (the agent said no),
+    `defect` (the provider broke its contract).
+    """
+
+    code: str
+    message: str = ""
+    retry_after_ms: int | None = None
+
+
+Outcome = Succeeded | CommandFailed
+
+
+class CommandSettled(Input, frozen=True, kw_only=True, tag="command_settled"):
+    """How one attempt at a command ended."""
+
+    command_id: CommandId
+    outcome: Outcome
+
+
+AnyInput = (
+    ApplyConfiguration
+    | SubmitBundle
+    | DeleteBundle
+    | StartJob
+    | CordonNode
+    | UncordonNode
+    | DrainNode
+    | AcquireLease
+    | HeartbeatLease
+    | ReleaseLease
+    | CreateToken
+    | RevokeToken
+    | JoinAgent
+    | AgentSaidHello
+    | InventoryReported
+    | AllocationReported
+    | SilenceNoticed
+    | ContactResumed
+    | ServerStarted
+    | FullScan
+    | AlarmRang
+    | CommandSettled
+)

@@ -1,0 +1,150 @@
+"""What must hold after every step. Each has a name, and other code cites it.
+
+`check_all` looks at everything and is for tests and the simulator; `check_changed` looks at what a
+step has written and is cheap enough to stay on in production.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from hostler.base.errors import Defect
+from hostler.core.delta import Delta
+from hostler.core.fleet import Fleet
+from hostler.model import Allocation, Lease, Node, OutboxEntry, Replica
+from hostler.model.allocation import AllocationPhase
+from hostler.model.lease import LeasePhase
+from hostler.model.node import NodePhase
+from hostler.model.record import Record
+from hostler.model.replica import ReplicaPhase
+
+Broken = tuple[str, str]
+"""An invariant's name, and what was found."""
+
+
+def _node(fleet: Fleet, node: Node) -> Iterator[Broken]:
+    index = fleet.index
+    if node.lease_count != index.leases_by_node.count(node.node_id):
+        yield "INV-NODE-1", "the node's lease count is not the number of held leases on it"
+    if node.allocation_count != index.allocations_by_node.count(node.node_id):
+        yield "INV-NODE-2", "the node's allocation count is not the number of live ones on it"
+    if node.phase is NodePhase.RETIRED and node.is_held:
+        yield "INV-NODE-3", "a retired node is held"
+    if node.lease_count > node.slot_count:
+        yield "INV-LEASE-1", "more leases than slots"
+    if (node.idle_since_at_ms is not None) != (node.phase is NodePhase.READY and not node.is_held):
+        yield "INV-NODE-4", "a node is idle exactly while it is ready and holds nothing"
+    if node.is_spare and node.is_held:
+        yield "INV-SPARE-1", "a spare is held"
+
+
+def _lease(fleet: Fleet, lease: Lease) -> Iterator[Broken]:
+    if lease.phase is not LeasePhase.HELD:
+        return
+    node = fleet.nodes.get(lease.node_id)
+    if node is None or node.phase is NodePhase.RETIRED:
+        yield "INV-LEASE-2", "a lease is held on a node that is gone"
+    elif lease.epoch > node.lease_epoch:
+        yield "INV-LEASE-3", "a lease's epoch was not given by its node"
+    if lease.expires_at_ms is None:
+        yield "INV-LEASE-4", "a held lease never expires"
+
+
+def _allocation(fleet: Fleet, allocation: Allocation) -> Iterator[Broken]:
+    if not allocation.is_live:
+        if allocation.ended is None:
+            yield "INV-ALLOC-1", "an ended allocation does not say how"
+        return
+    node = fleet.nodes.get(allocation.node_id)
+    if node is None or node.phase is NodePhase.RETIRED:
+        yield "INV-ALLOC-2", "a live allocation is on a node that is gone"
+    if fleet.index.allocations_by_replica.count(allocation.replica_id) > 1:
+        yield "INV-ALLOC-3", "a replica has two live allocations"
+
+
+def _replica(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
+    count = fleet.index.allocations_by_replica.count(replica.replica_id)
+    match replica.phase:
+        case ReplicaPhase.PLACED:
+            if count != 1:
+                yield "INV-REPLICA-1", "a placed replica has not exactly one live allocation"
+        case ReplicaPhase.STOPPING:
+            pass  # it may or may not have one left to end
+        case ReplicaPhase.BACKING_OFF:
+            if replica.retry_at_ms is None:
+                yield "INV-REPLICA-2", "a replica backs off without a timer"
+            if count:
+                yield "INV-REPLICA-3", "a replica that waits for a place has one"
+        case _:
+            if count:
+                yield "INV-REPLICA-3", "a replica that waits for a place has one"
+    if replica.phase is ReplicaPhase.PENDING and replica.reason is None:
+        yield "INV-REPLICA-4", "a pending replica does not say why it waits"
+
+
+def _command(fleet: Fleet, entry: OutboxEntry) -> Iterator[Broken]:
+    if entry.attempt_count < 0 or entry.next_at_ms < entry.created_at_ms:
+        yield "INV-OUTBOX-2", "a command's next attempt is before its beginning"
+
+
+def _room(fleet: Fleet, node: Node) -> Iterator[Broken]:
+    """The sum of what is held never exceeds what the node has, unless it has shrunk since."""
+    keys = fleet.index.allocations_by_node.keys(node.node_id)
+    if not keys or node.phase not in (NodePhase.READY, NodePhase.STARTING, NodePhase.REQUESTED):
+        return
+    held = [fleet.allocations[key] for key in keys]
+    waiting = [a for a in held if a.phase is AllocationPhase.RESERVED]
+    if not waiting:
+        return  # an agent may report less than it once had; what runs, runs
+    total = node.shape
+    for name, have, used in (
+        ("capacity", total.capacity, sum(a.requirement.capacity for a in held)),
+        ("cores", total.cores_milli, sum(a.requirement.cores_milli for a in held)),
+        ("memory", total.memory_bytes, sum(a.requirement.memory_bytes for a in held)),
+    ):
+        if have is not None and used > have and all(a.phase is waiting[0].phase for a in held):
+            yield "INV-ROOM-1", f"more {name} is reserved than the node has"
+
+
+_CHECKS: dict[str, Callable[[Fleet, Record], Iterator[Broken]]] = {
+    Node.KIND: lambda fleet, record: _node_and_room(fleet, record),
+    Lease.KIND: lambda fleet, record: _lease(fleet, record),  # type: ignore[arg-type]  # keyed by kind
+    Allocation.KIND: lambda fleet, record: _allocation(fleet, record),  # type: ignore[arg-type]  # keyed by kind
+    Replica.KIND: lambda fleet, record: _replica(fleet, record),  # type: ignore[arg-type]  # keyed by kind
+    OutboxEntry.KIND: lambda fleet, record: _command(fleet, record),  # type: ignore[arg-type]  # keyed by kind
+}
+
+
+def _node_and_room(fleet: Fleet, record: Record) -> Iterator[Broken]:
+    if isinstance(record, Node):
+        yield from _node(fleet, record)
+        yield from _room(fleet, record)
+
+
+def _raise_if_broken(fleet: Fleet, records: Iterable[Record]) -> None:
+    for record in records:
+        for name, message in _CHECKS.get(record.KIND, _none)(fleet, record):
+            raise Defect(name, message, kind=record.KIND, key=record.key)
+
+
+def _none(fleet: Fleet, record: Record) -> Iterator[Broken]:
+    return iter(())
+
+
+def check_all(fleet: Fleet) -> None:
+    """Check every record.
+
+    Raises:
+        Defect: The first invariant found broken, with the record.
+    """
+    for kind in _CHECKS:
+        _raise_if_broken(fleet, fleet.tables[kind].in_order())
+
+
+def check_changed(fleet: Fleet, delta: Delta) -> None:
+    """Check the records that a step has written, and the nodes that their holds are on.
+
+    Raises:
+        Defect: The first invariant found broken, with the record.
+    """
+    _raise_if_broken(fleet, [record for record in delta.changes.values() if record is not None])

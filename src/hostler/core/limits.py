@@ -1,0 +1,45 @@
+"""Every number that bounds something in the core and is not a setting, with its reason."""
+
+ROUNDS_MAX = 32
+"""Rounds of controllers within one step. A chain of reactions is about six long (a node is lost,
+its work is displaced, placed, its node launched, its start sent, a lease regranted); more than
+thirty means that two controllers undo each other."""
+
+OUTBOX_BACKOFF_MS_MIN = 500
+OUTBOX_BACKOFF_MS_MAX = 60_000
+"""First and longest pause between attempts at one command: quick enough that a blip is not felt,
+slow enough that a provider that is down is not hammered (spec/placement.md 5.12: to 60 s)."""
+
+PATIENCE_MS = {
+    "launch_machine": 600_000,
+    "stop_machine": 60_000,
+    "check_machine": 15_000,
+    "list_machines": 30_000,
+    "start_allocation": 30_000,
+    "stop_allocation": 30_000,
+    "end_lease": 30_000,
+}
+"""How long an attempt may be out before its outcome counts as unknown, by command (spec/leasing.md
+appendix 12: provision 600 s, probe 10 s, destroy 60 s, list 30 s)."""
+
+LAUNCH_ATTEMPTS_MAX = 5
+"""Attempts at one launch; then the node is given up and another offer may serve."""
+
+COOLDOWN_MS_MIN = 5_000
+COOLDOWN_MS_MAX = 300_000
+"""Pause of an offer after a failed launch, doubling (spec/placement.md 5.12: set aside 300 s)."""
+
+TRACE_NODES_MAX = 20
+"""Nodes kept by name in one attempt of a trace; the rest is counts per reason (C-092)."""
+
+CANDIDATES_KEPT_MAX = 5
+"""Best candidates kept with their scores."""
+
+RETRY_MS_MAX = 60_000
+"""Longest back-off of one replica between recoveries."""
+
+RECEIPT_MS = 86_400_000
+"""How long an idempotency key is remembered: a day outlives any client's retries."""
+
+LISTS_WITHOUT_MACHINE = 2
+"""Complete lists in a row that must miss a machine before its absence counts."""

@@ -1,0 +1,71 @@
+"""The controllers, in the order in which they run.
+
+The order is the order of urgency: what may no longer act is stopped before its room is given away;
+leases and replicas take what is there before anything new is bought; the outbox comes last, so
+that a command that was superseded within the step never leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Final
+
+from hostler.core import outbox
+from hostler.core.controllers import (
+    admission,
+    drain,
+    enrollment,
+    fencing,
+    leasing,
+    liveness,
+    orphans,
+    placing,
+    provisioning,
+    recovery,
+    retention,
+    retirement,
+    sizing,
+)
+from hostler.core.txn import Txn
+from hostler.model.record import Record
+
+
+@dataclass(frozen=True)
+class Controller:
+    """One concern, and the kinds of record whose change wakes it."""
+
+    name: str
+    reads: tuple[str, ...]
+    reconcile: Callable[[Txn], None]
+
+
+def _controller(module: ModuleType) -> Controller:
+    reads: tuple[type[Record], ...] = module.READS
+    return Controller(
+        name=module.__name__.rpartition(".")[2],
+        reads=tuple(kind.KIND for kind in reads),
+        reconcile=module.reconcile,
+    )
+
+
+CONTROLLERS: Final = tuple(
+    _controller(module)
+    for module in (
+        admission,
+        enrollment,
+        liveness,
+        fencing,
+        recovery,
+        drain,
+        leasing,
+        placing,
+        sizing,
+        provisioning,
+        retirement,
+        orphans,
+        retention,
+        outbox,
+    )
+)

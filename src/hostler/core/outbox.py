@@ -1,0 +1,123 @@
+"""Outbox: commands that are committed and not yet settled, with their attempts as state.
+
+Reads:    commands, nodes (one that said hello makes its commands due).
+Writes:   commands (due to sent and back).
+Sends:    every dispatch there is.
+Keeps:    INV-OUTBOX-1 (nothing leaves that is not in the store).
+Waits on: nothing that people ask about; a node's or machine's own reason tells.
+
+An attempt that brings no answer within its patience counts as failed with an unknown outcome, and
+the same command goes out again: ids make that harmless. What a final failure means for the record
+that the command is about is for `absorb` to write down and for that record's controller to decide.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from hostler.core import limits
+from hostler.core.txn import Txn
+from hostler.model import OutboxEntry
+from hostler.model.command import OutboxPhase
+
+READS: Final = (OutboxEntry,)
+
+_FINAL_CODES = {
+    "launch_machine": frozenset(
+        {
+            "request_invalid",
+            "capacity_unavailable",
+            "quota_exceeded",
+            "credentials_rejected",
+            "defect",
+        }
+    ),
+    "start_allocation": frozenset({"refused"}),
+    "stop_allocation": frozenset({"refused"}),
+    "end_lease": frozenset({"refused"}),
+}
+"""Failures after which the same command is not tried again. Everything else is, with back-off:
+a stop must never be given up, and a list or a check is only a question."""
+
+
+def reconcile(txn: Txn) -> None:
+    """Send what is due; take back what has been out for too long."""
+    for entry in txn.changed(OutboxEntry):
+        if entry.next_at_ms > txn.now_ms:
+            continue
+        if entry.phase is OutboxPhase.SENT:
+            entry = failed_once(txn, entry, "outcome_unknown", "no answer in time", None)
+            if entry.next_at_ms > txn.now_ms:
+                continue
+        sent = txn.put(
+            replace(
+                entry,
+                phase=OutboxPhase.SENT,
+                attempt_count=entry.attempt_count + 1,
+                next_at_ms=txn.now_ms + limits.PATIENCE_MS[tag_of(entry)],
+            )
+        )
+        txn.dispatch(sent)
+
+
+def tag_of(entry: OutboxEntry) -> str:
+    """Return the command's name, such as `launch_machine`."""
+    return str(type(entry.command).__struct_config__.tag)
+
+
+def is_final(entry: OutboxEntry, code: str) -> bool:
+    """Say whether this failure ends the command, given the attempts so far."""
+    tag = tag_of(entry)
+    if code in _FINAL_CODES.get(tag, frozenset()):
+        return True
+    return tag == "launch_machine" and entry.attempt_count >= limits.LAUNCH_ATTEMPTS_MAX
+
+
+def failed_once(
+    txn: Txn, entry: OutboxEntry, code: str, message: str, retry_after_ms: int | None
+) -> OutboxEntry:
+    """Record a failed attempt and when the next one may go."""
+    return txn.put(
+        replace(
+            entry,
+            phase=OutboxPhase.DUE,
+            next_at_ms=txn.now_ms + backoff_ms(entry.attempt_count, retry_after_ms),
+            last_code=code,
+            last_message=message[:500],
+        )
+    )
+
+
+def backoff_ms(attempt_count: int, retry_after_ms: int | None) -> int:
+    """Return the pause after so many attempts: doubling, to a ceiling, never below what was asked.
+
+    No jitter: attempts at different commands start at different instants, and a journal replays.
+    """
+    doubled = limits.OUTBOX_BACKOFF_MS_MIN << min(max(attempt_count - 1, 0), 16)
+    return max(min(doubled, limits.OUTBOX_BACKOFF_MS_MAX), retry_after_ms or 0)
+
+
+def make_due(txn: Txn, bucket: str) -> None:
+    """Make every command of a target go out again now, because the target has just come back."""
+    for key in txn.fleet.index.commands_by_target.keys(bucket):
+        entry = txn.fleet.commands[key]
+        txn.put(_as_due(entry, txn.now_ms))
+
+
+def make_all_due(txn: Txn) -> None:
+    """Make every command go out again now, because nothing is known of what was out."""
+    for entry in list(txn.fleet.commands.in_order()):
+        txn.put(_as_due(entry, txn.now_ms))
+
+
+def _as_due(entry: OutboxEntry, now_ms: int) -> OutboxEntry:
+    return replace(entry, phase=OutboxPhase.DUE, next_at_ms=now_ms)
+
+
+def withdraw(txn: Txn, command_id: str) -> None:
+    """Take a command back that is no longer wanted; its late outcome will be ignored."""
+    entry = txn.fleet.commands.get(command_id)
+    if entry is not None:
+        txn.remove(entry)

@@ -1,0 +1,57 @@
+"""One step: absorb a batch of inputs, then let controllers reconcile until nothing is left to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hostler.base.errors import Defect
+from hostler.core.absorb import absorb
+from hostler.core.delta import Delta
+from hostler.core.fleet import Fleet
+from hostler.core.inputs import AnyInput
+from hostler.core.limits import ROUNDS_MAX
+from hostler.core.order import CONTROLLERS
+from hostler.core.txn import Txn
+
+
+def step(fleet: Fleet, inputs: Sequence[AnyInput], now_ms: int) -> Delta:
+    """Decide what follows from a batch of inputs.
+
+    The fleet is ahead of the store when this returns. The caller makes the delta durable and then
+    calls `fleet.keep(delta)`, or calls `fleet.drop(delta)`; until then no other step may begin and
+    nobody may read.
+
+    Args:
+        fleet: The fleet, with no step open.
+        inputs: What happened, in order.
+        now_ms: Milliseconds since 1970 UTC; an earlier instant than the last step's counts as that.
+
+    Returns:
+        Changes, events, dispatches, replies, and when to call again at the latest.
+
+    Raises:
+        Defect: An invariant of ours does not hold; the fleet is as it was before.
+    """
+    txn = Txn(fleet, now_ms)
+    try:
+        for one in inputs:
+            absorb(txn, one)
+        txn.fire_timers()
+        _reconcile(txn)
+        return txn.close()
+    except BaseException:
+        txn.abandon()
+        raise
+
+
+def _reconcile(txn: Txn) -> None:
+    for _ in range(ROUNDS_MAX):
+        has_run = False
+        for controller in CONTROLLERS:
+            if txn.enter(controller.name, controller.reads):
+                controller.reconcile(txn)
+                txn.leave(controller.reads)
+                has_run = True
+        if not has_run:
+            return
+    raise Defect("no_fixed_point", "controllers keep undoing each other", round_count=ROUNDS_MAX)

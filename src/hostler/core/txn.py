@@ -1,0 +1,252 @@
+"""The transaction: the one door through which a step changes the fleet.
+
+Writes are in place and logged for undoing, so a controller always reads what was just written. The
+log of changed keys is what wakes controllers; each has its own position in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from hostler.base.errors import check
+from hostler.base.ids import CommandId, numbered
+from hostler.base.lifecycle import Lifecycle
+from hostler.core.delta import Delta, Dispatch
+from hostler.core.events import Event, EventKind
+from hostler.core.fleet import Fleet, Note
+from hostler.core.replies import Accepted, Refused, Reply, Result
+from hostler.model import Allocation, Bundle, Counter, Lease, Node, OutboxEntry, Replica
+from hostler.model.allocation import ALLOCATION_LIFECYCLE
+from hostler.model.bundle import BUNDLE_LIFECYCLE
+from hostler.model.command import Command, OutboxPhase
+from hostler.model.lease import LEASE_LIFECYCLE
+from hostler.model.node import NODE_LIFECYCLE
+from hostler.model.reason import Reason
+from hostler.model.record import Record
+from hostler.model.replica import REPLICA_LIFECYCLE
+
+R = TypeVar("R", bound=Record)
+
+_LIFECYCLES: dict[type[Record], Lifecycle[Any, Any]] = {
+    Allocation: ALLOCATION_LIFECYCLE,
+    Bundle: BUNDLE_LIFECYCLE,
+    Lease: LEASE_LIFECYCLE,
+    Node: NODE_LIFECYCLE,
+    Replica: REPLICA_LIFECYCLE,
+}
+
+_ASKED = "\x00"
+"""Between a record's key and the controller that asked for an instant beside the record's own."""
+
+
+class Txn:
+    """One step in the making."""
+
+    def __init__(self, fleet: Fleet, now_ms: int) -> None:
+        check(fleet.open_delta is None, "step_open", "the last step was neither kept nor dropped")
+        self.fleet = fleet
+        self.now_ms = max(now_ms, fleet.now_ms)
+        self._delta = Delta(revision=fleet.revision, now_ms=self.now_ms, now_before_ms=fleet.now_ms)
+        self._log: dict[str, list[str]] = {kind: [] for kind in fleet.tables}
+        self._cursors: dict[str, dict[str, int]] = {}
+        self._events: list[Event] = []
+        self._dispatches: list[Dispatch] = []
+        self._replies: list[Reply] = []
+        self._notes: dict[tuple[str, str], Note | None] = {}
+        self._fired: list[tuple[str, str, int]] = []
+        self._controller = ""
+        fleet.open_delta = self._delta
+        fleet.now_ms = self.now_ms
+
+    # -- writing -----------------------------------------------------------------------------
+
+    def put(self, record: R) -> R:
+        """Write a record, new or changed, and return it. Writing an equal value is no write."""
+        kind, key = record.KIND, record.key
+        if self.fleet.tables[kind].rows.get(key) == record:
+            return record
+        self._write(kind, key, record)
+        return record
+
+    def remove(self, record: Record) -> None:
+        """Forget a record."""
+        self._write(record.KIND, record.key, None)
+
+    def _write(self, kind: str, key: str, new: Record | None) -> None:
+        old = self.fleet.write(kind, key, new)
+        delta = self._delta
+        delta.undo.append((kind, key, old))
+        name = (kind, key)
+        if name not in delta.before:
+            delta.before[name] = old
+        delta.changes[name] = new
+        self._log[kind].append(key)
+
+    def change(self, record: R, **changes: Any) -> R:
+        """Write a record with some fields changed; its phase changes only by `move`."""
+        check("phase" not in changes, "phase_by_change", "a phase changes by move only")
+        return self.put(msgspec.structs.replace(record, **changes))
+
+    def move(self, record: R, trigger: Any, **changes: Any) -> R:
+        """Move a record along its lifecycle, with other fields changed in the same write.
+
+        Raises:
+            IllegalTransition: The arrow is not in the table; nothing has changed.
+        """
+        phase = _LIFECYCLES[type(record)].next(record.phase, trigger)  # type: ignore[attr-defined]  # records with a lifecycle have a phase
+        return self.put(
+            msgspec.structs.replace(record, phase=phase, phase_since_at_ms=self.now_ms, **changes)
+        )
+
+    def mint(self, prefix: str) -> str:
+        """Return an id that was never given out."""
+        counter = self.fleet.counters.get(prefix)
+        value = 1 if counter is None else counter.value + 1
+        self.put(Counter(name=prefix, value=value))
+        return numbered(prefix, value)
+
+    def send(self, command_id: str, command: Command) -> None:
+        """Put a command into the outbox; the same id again is the same command."""
+        if command_id in self.fleet.commands:
+            return
+        self.put(
+            OutboxEntry(
+                command_id=CommandId(command_id),
+                command=command,
+                phase=OutboxPhase.DUE,
+                created_at_ms=self.now_ms,
+                next_at_ms=self.now_ms,
+            )
+        )
+
+    def dispatch(self, entry: OutboxEntry) -> None:
+        """Let one attempt leave after the commit. Only the outbox calls this."""
+        self._dispatches.append(
+            Dispatch(
+                command_id=entry.command_id, command=entry.command, attempt=entry.attempt_count
+            )
+        )
+
+    def emit(self, kind: EventKind, about: dict[str, str], **data: str | int | bool | None) -> None:
+        """Tell people a fact, once it is committed."""
+        self._events.append(Event(kind=kind, at_ms=self.now_ms, about=about, data=data))
+
+    def reply(self, request_id: str, result: Result) -> None:
+        """Answer a request, once the step is durable."""
+        self._replies.append(Reply(request_id=request_id, result=result))
+
+    def accept(self, request_id: str, subject_id: str = "", *, is_repeat: bool = False) -> None:
+        """Answer yes."""
+        self.reply(request_id, Accepted(subject_id=subject_id, is_repeat=is_repeat))
+
+    def refuse(
+        self,
+        request_id: str,
+        code: str,
+        message: str,
+        *,
+        is_missing: bool = False,
+        is_conflict: bool = False,
+    ) -> None:
+        """Answer no, with what to change."""
+        self.reply(
+            request_id,
+            Refused(code=code, message=message, is_missing=is_missing, is_conflict=is_conflict),
+        )
+
+    # -- explaining --------------------------------------------------------------------------
+
+    def note(self, key: str, reason: Reason, detail: str = "") -> None:
+        """Say why the running controller does not (yet) act on a record."""
+        self._notes[(key, self._controller)] = Note(reason, detail, self.now_ms)
+
+    def clear_note(self, key: str) -> None:
+        """Say that the running controller has no more reason to wait about a record."""
+        if self._controller in self.fleet.notes.get(key, {}) or (
+            (key, self._controller) in self._notes
+        ):
+            self._notes[(key, self._controller)] = None
+
+    # -- waking ------------------------------------------------------------------------------
+
+    def wake(self, record: Record, at_ms: int) -> None:
+        """Have a record looked at again at an instant that its own timer does not cover.
+
+        The running controller has one such instant a record; it is not durable, and need not be:
+        after a restart every controller looks at everything and asks again.
+        """
+        self.fleet.timers.set(record.KIND, f"{record.key}{_ASKED}{self._controller}", at_ms)
+
+    def touch(self, kind: str, key: str) -> None:
+        """Make controllers look at a record although it was not written."""
+        self._log[kind].append(key)
+
+    def touch_all(self) -> None:
+        """Make controllers look at every record."""
+        for kind, table in self.fleet.tables.items():
+            self._log[kind].extend(sorted(table.rows))
+
+    def retime(self, kind: str) -> None:
+        """Compute the timers of a kind again, after a setting that they depend on has changed."""
+        for key, record in self.fleet.tables[kind].rows.items():
+            self._delta.undo.append((kind, key, record))
+            self.fleet.write(kind, key, record)
+
+    def fire_timers(self) -> None:
+        """Touch every record whose instant has come."""
+        for kind, key, at_ms in self.fleet.timers.pop_due(self.now_ms):
+            self._fired.append((kind, key, at_ms))
+            self.touch(kind, key.partition(_ASKED)[0])
+
+    def enter(self, controller: str, reads: tuple[str, ...]) -> bool:
+        """Make a controller the running one; say whether there is anything new for it."""
+        self._controller = controller
+        cursors = self._cursors.setdefault(controller, {})
+        return any(len(self._log[kind]) > cursors.get(kind, 0) for kind in reads)
+
+    def changed(self, kind: type[R]) -> list[R]:
+        """Return the records of a kind that changed since the running controller last ran.
+
+        Each once, in the order of their first change; removed ones are left out.
+        """
+        log = self._log[kind.KIND]
+        start = self._cursors[self._controller].get(kind.KIND, 0)
+        rows: dict[str, R] = self.fleet.tables[kind.KIND].rows
+        return [rows[key] for key in dict.fromkeys(log[start:]) if key in rows]
+
+    def changed_keys(self, kind: type[Record]) -> list[str]:
+        """Return the keys that changed since the running controller last ran, removed ones too."""
+        start = self._cursors[self._controller].get(kind.KIND, 0)
+        return list(dict.fromkeys(self._log[kind.KIND][start:]))
+
+    def leave(self, reads: tuple[str, ...]) -> None:
+        """End a controller's turn: what it saw, and what it wrote itself, is behind it."""
+        cursors = self._cursors[self._controller]
+        for kind in reads:
+            cursors[kind] = len(self._log[kind])
+        self._controller = ""
+
+    # -- closing -----------------------------------------------------------------------------
+
+    def close(self) -> Delta:
+        """End the step. The fleet stays ahead until the delta is kept or dropped."""
+        delta = self._delta
+        for name, new in list(delta.changes.items()):
+            if new == delta.before[name]:
+                del delta.changes[name], delta.before[name]
+        delta.events = self._events
+        delta.dispatches = self._dispatches
+        delta.replies = self._replies
+        delta.notes = [(key, who, note) for (key, who), note in self._notes.items()]
+        delta.timers_fired = self._fired
+        delta.next_wake_at_ms = self.fleet.timers.next_at_ms()
+        if delta.is_durable:
+            delta.revision = self.fleet.revision + 1
+        return delta
+
+    def abandon(self) -> None:
+        """Undo everything, because a defect was found half way."""
+        self._delta.timers_fired = self._fired
+        self.fleet.drop(self._delta)

@@ -1,0 +1,117 @@
+"""When each record wants to be looked at again, computed from the record and the settings.
+
+A deadline is never stored as a timer: it follows from what is in the record, so that a restart
+cannot lose it. A deadline that has passed and was acted upon must not be returned again by the
+record that the action left behind; each branch below goes by the phase for that reason.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hostler.model import (
+    Allocation,
+    Cooldown,
+    Lease,
+    Node,
+    OutboxEntry,
+    ProviderState,
+    Receipt,
+    Replica,
+)
+from hostler.model.allocation import AllocationPhase
+from hostler.model.lease import LeasePhase
+from hostler.model.node import Health, NodePhase
+from hostler.model.record import Record
+from hostler.model.replica import ReplicaPhase
+from hostler.model.settings import RecoveryLimits, Retention, Settings
+
+if TYPE_CHECKING:
+    from hostler.core.fleet import Fleet
+
+_RETENTION = Retention()
+_RECOVERY = RecoveryLimits()
+_DEFAULTS = Settings(fleet_id="")
+
+
+def wake_at_ms(fleet: Fleet, record: Record) -> int | None:
+    """Return the next instant at which the record wants attention, or `None`."""
+    match record:
+        case Lease():
+            return _lease(fleet, record)
+        case Node():
+            return _node(fleet, record)
+        case OutboxEntry():
+            return record.next_at_ms
+        case Allocation():
+            return _allocation(fleet, record)
+        case Replica():
+            return record.retry_at_ms if record.phase is ReplicaPhase.BACKING_OFF else None
+        case ProviderState():
+            return record.next_list_at_ms
+        case Cooldown():
+            return record.until_at_ms
+        case Receipt():
+            return record.expires_at_ms
+        case _:
+            return None
+
+
+def _ended_ms(fleet: Fleet) -> int:
+    return (fleet.settings.retention if fleet.settings else _RETENTION).ended_ms
+
+
+def _lease(fleet: Fleet, lease: Lease) -> int | None:
+    match lease.phase:
+        case LeasePhase.WAITING:
+            return lease.wait_deadline_at_ms
+        case LeasePhase.HELD:
+            return _earliest(lease.expires_at_ms, lease.ends_at_ms)
+        case LeasePhase.SETTLED | LeasePhase.REFUSED:
+            return lease.phase_since_at_ms + _ended_ms(fleet)
+
+
+def _node(fleet: Fleet, node: Node) -> int | None:
+    settings = fleet.settings or _DEFAULTS
+    match node.phase:
+        case NodePhase.REQUESTED | NodePhase.STOPPING:
+            return None  # the outbox keeps at it
+        case NodePhase.STARTING:
+            return node.phase_since_at_ms + node.boot_ms
+        case NodePhase.RETIRED:
+            return node.phase_since_at_ms + settings.retention.ended_ms
+        case NodePhase.READY | NodePhase.DRAINING:
+            return _earliest(_silence(settings, node), _drain(node), _idle(fleet, node))
+
+
+def _silence(settings: Settings, node: Node) -> int | None:
+    if node.silent_since_at_ms is None or node.health is Health.LOST:
+        return None
+    patience_ms = (
+        settings.suspect_after_ms if node.health is Health.LIVE else settings.lost_after_ms
+    )
+    return node.silent_since_at_ms + patience_ms
+
+
+def _drain(node: Node) -> int | None:
+    return None if node.drain is None or node.drain.is_overdue else node.drain.deadline_at_ms
+
+
+def _idle(fleet: Fleet, node: Node) -> int | None:
+    pool = fleet.pools.get(node.pool)
+    if node.idle_since_at_ms is None or pool is None or node.phase is not NodePhase.READY:
+        return None
+    return node.idle_since_at_ms + pool.idle_ms
+
+
+def _allocation(fleet: Fleet, allocation: Allocation) -> int | None:
+    settings = fleet.settings or _DEFAULTS
+    if allocation.phase is AllocationPhase.ENDED:
+        return allocation.phase_since_at_ms + settings.retention.ended_ms
+    if allocation.phase is AllocationPhase.READY and allocation.ready_at_ms is not None:
+        return allocation.ready_at_ms + settings.recovery.healthy_after_ms
+    return None
+
+
+def _earliest(*instants: int | None) -> int | None:
+    return min((at_ms for at_ms in instants if at_ms is not None), default=None)
