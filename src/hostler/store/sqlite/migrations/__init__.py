@@ -1,0 +1,1 @@
+"""The history of the schema, for Alembic. A released migration never changes."""
