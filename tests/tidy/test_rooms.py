@@ -70,10 +70,10 @@ def test_the_pure_rooms_import_nothing_that_sees_the_outside() -> None:
     ]
     assert not offences, told(
         offences,
-        "base, model, core and agent/core.py decide, and the shell acts: the same code runs in the"
+        "base, model, core and agent/core decide, and the shell acts: the same code runs in the"
         " server, embedded and in the simulator, and a journal replays to the same bytes. They know"
         " msgspec, a short list of the standard library (here, in PURE_STANDARD_LIBRARY), numpy in"
-        " core/placement, and nothing else; agent/core.py knows only base and wire of ours.",
+        " core/placement, and nothing else; agent/core knows only base and wire of ours.",
     )
 
 
