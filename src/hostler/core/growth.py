@@ -1,0 +1,94 @@
+"""Growth: the one place where a node is asked for.
+
+Placing asks because a replica fits nowhere, sizing because warm nodes, spares or waiting leases
+are short. Both ask here, so that the bounds on machines hold however many ask within a step: the
+new record counts from the moment it is written (G-012), long before a machine exists.
+"""
+
+from __future__ import annotations
+
+from hostler.base.ids import NodeId
+from hostler.core.events import EventKind
+from hostler.core.indexes import tier_key
+from hostler.core.txn import Txn
+from hostler.model import Node, Pool
+from hostler.model.node import NodePhase, Origin
+from hostler.model.pool import Band, Offer, Tier, TierKind
+from hostler.model.reason import Reason
+
+
+def cooldown_key(pool: str, tier: str, offer: str) -> str:
+    """Return the key of an offer's cooldown record."""
+    return f"{pool}/{tier}/{offer}"
+
+
+def request_node(
+    txn: Txn,
+    pool: Pool,
+    tier: Tier,
+    offer: Offer,
+    *,
+    is_spare: bool = False,
+    spare_band: Band | None = None,
+) -> Node | Reason:
+    """Ask for one more node of an offer; provisioning sends the launch in the same step.
+
+    Returns:
+        The new node, REQUESTED and counted; or the reason why none may be asked for now.
+    """
+    obstacle = growth_obstacle(txn, pool, tier, offer)
+    if obstacle is not None:
+        return obstacle
+    node = txn.put(
+        Node(
+            node_id=NodeId(txn.mint("n")),
+            pool=pool.name,
+            tier=tier.name,
+            provider=tier.provider,
+            offer=offer.name,
+            origin=Origin.LAUNCHED,
+            zone=tier.zone,
+            reliability=tier.reliability,
+            price_microusd_per_hour=offer.price_microusd_per_hour,
+            shape=offer.shape,
+            phase=NodePhase.REQUESTED,
+            phase_since_at_ms=txn.now_ms,
+            created_at_ms=txn.now_ms,
+            boot_ms=tier.boot_ms,
+            health_since_at_ms=txn.now_ms,
+            is_spare=is_spare,
+            spare_band=spare_band,
+            slot_count=pool.slot_count,
+        )
+    )
+    txn.emit(
+        EventKind.NODE_REQUESTED,
+        {"node": node.node_id, "pool": pool.name},
+        tier=tier.name,
+        offer=offer.name,
+        is_spare=is_spare,
+    )
+    return node
+
+
+def growth_obstacle(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> Reason | None:
+    """Return why no node of this offer may be asked for now, or `None` when one may."""
+    index = txn.fleet.index
+    if not pool.is_enabled:
+        return Reason.POOL_DISABLED
+    if tier.kind is not TierKind.ELASTIC:
+        return Reason.NO_CAPACITY
+    if index.nodes_by_tier.count(tier_key(pool.name, tier.name)) >= tier.node_count_max:
+        return Reason.LIMIT_REACHED
+    if is_cooling_down(txn, pool, tier, offer):
+        return Reason.OFFER_COOLING_DOWN
+    requested_count = index.nodes_by_pool_phase.count(f"{pool.name}/{NodePhase.REQUESTED.value}")
+    if requested_count >= pool.launch_count_max:
+        return Reason.LAUNCHES_IN_FLIGHT
+    return None
+
+
+def is_cooling_down(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> bool:
+    """Say whether the offer lately failed to launch and is still left alone."""
+    cooldown = txn.fleet.cooldowns.get(cooldown_key(pool.name, tier.name, offer.name))
+    return cooldown is not None and cooldown.until_at_ms > txn.now_ms
