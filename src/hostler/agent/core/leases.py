@@ -1,0 +1,189 @@
+"""Leased commands: they live under one lease and epoch, and never outlive it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hostler.agent.core.effects import ClearLease, KillExec, SignalExec, StartExec, WriteExec
+from hostler.agent.core.inputs import ExecFinished, LeaseCleared, LeaseKey
+from hostler.agent.core.launches import STOP_SIGNALS
+from hostler.agent.core.limits import EXECS_MAX
+from hostler.agent.core.state import Exec, LeaseWork
+from hostler.agent.core.turn import Turn, bury
+from hostler.wire.agent import EndLease, ExecEnded, ExecInput, ExecSignal, ExecStart
+
+
+def asked(turn: Turn, message: ExecStart | ExecInput | ExecSignal | EndLease) -> None:
+    """Do what a lessee or the server wants."""
+    match message:
+        case ExecStart():
+            _start(turn, message)
+        case ExecInput() if _find(turn, message.request_id) is not None:
+            turn.do(WriteExec(data=message))
+        case ExecSignal() if _find(turn, message.request_id) is not None:
+            if message.signal in STOP_SIGNALS:
+                turn.do(SignalExec(request_id=message.request_id, signal=message.signal))
+        case EndLease():
+            _end(turn, message)
+        case ExecInput() | ExecSignal():
+            # It has ended while this was on its way.
+            pass
+
+
+def work_changed(turn: Turn, each: ExecFinished | LeaseCleared) -> None:
+    """Take in what became of leased work."""
+    match each:
+        case ExecFinished():
+            _exec_finished(turn, each)
+        case LeaseCleared():
+            _cleared(turn, each.key)
+
+
+def _start(turn: Turn, message: ExecStart) -> None:
+    """Take on a leased command; a newer epoch clears away what an older one left."""
+    if _find(turn, message.request_id) is not None:
+        return
+    problem = _problem_of(turn, message)
+    if problem is not None:
+        turn.send(ExecEnded(request_id=message.request_id, error=problem))
+        return
+    key = LeaseKey(message.lease_id, message.lease_epoch)
+    work = turn.state.leases.setdefault(key, LeaseWork(key=key))
+    work.exec_by_request_id[message.request_id] = Exec(start=message)
+    for other in _of(turn, message.lease_id):
+        if other.key.epoch < message.lease_epoch:
+            _clear(turn, other)
+    _launch_waiting(turn, message.lease_id)
+
+
+def cancel(turn: Turn, request_id: str) -> None:
+    """Kill a command that nobody listens to any more."""
+    found = _find(turn, request_id)
+    if found is None:
+        return
+    if found.is_launched:
+        turn.do(KillExec(request_id=request_id))
+    else:
+        _exec_finished(turn, ExecFinished(request_id=request_id, error="cancelled"))
+
+
+def _end(turn: Turn, command: EndLease) -> None:
+    """End this epoch of the lease and all before it; answered once nothing is left."""
+    state = turn.state
+    if command.node_epoch < state.node_epoch:
+        turn.answer(command.command_id, "refused", "node_epoch_stale", "a newer epoch is known")
+        return
+    state.node_epoch = command.node_epoch
+    if command.epoch < max((each.key.epoch for each in _of(turn, command.lease_id)), default=0):
+        turn.answer(command.command_id, "refused", "epoch_stale", "a newer epoch is known")
+        return
+    bury(state.ended_lease_epochs, command.lease_id, command.epoch)
+    works = _of(turn, command.lease_id)
+    if not works:
+        turn.answer(command.command_id)
+    for work in works:
+        if command.command_id not in work.end_command_ids:
+            work.end_command_ids.append(command.command_id)
+        _clear(turn, work)
+
+
+def clear_all(turn: Turn) -> None:
+    """End everything under every lease, because the authority for it is gone."""
+    for _, work in sorted(turn.state.leases.items()):
+        _clear(turn, work)
+
+
+def clear_found(turn: Turn, found: Sequence[LeaseKey]) -> None:
+    """Clear away what an earlier life left; its commands died with it, strays may have not."""
+    for key in sorted(found):
+        work = turn.state.leases[key] = LeaseWork(key=key)
+        _clear(turn, work)
+
+
+def disown_all(turn: Turn) -> None:
+    """The session that asked for these commands is over: kill them, and tell nobody."""
+    for _, work in sorted(turn.state.leases.items()):
+        for request_id, each in list(work.exec_by_request_id.items()):
+            each.is_disowned = True
+            cancel(turn, request_id)
+
+
+def _exec_finished(turn: Turn, each: ExecFinished) -> None:
+    """A command is over and all of its output has gone."""
+    for work in turn.state.leases.values():
+        found = work.exec_by_request_id.pop(each.request_id, None)
+        if found is not None and not found.is_disowned:
+            turn.send(
+                ExecEnded(
+                    request_id=each.request_id,
+                    exit_code=each.exit_code,
+                    signal=each.signal,
+                    error=each.error,
+                )
+            )
+
+
+def _cleared(turn: Turn, key: LeaseKey) -> None:
+    """Nothing of the lease and epoch is left."""
+    work = turn.state.leases.pop(key, None)
+    if work is None:
+        return
+    bury(turn.state.ended_lease_epochs, key.lease_id, key.epoch)
+    for request_id, each in work.exec_by_request_id.items():
+        if not each.is_disowned:
+            turn.send(ExecEnded(request_id=request_id, error="lease_ended"))
+    still = [
+        command_id for each in turn.state.leases.values() for command_id in each.end_command_ids
+    ]
+    for command_id in work.end_command_ids:
+        if command_id not in still:
+            turn.answer(command_id)
+    _launch_waiting(turn, key.lease_id)
+
+
+def _problem_of(turn: Turn, message: ExecStart) -> str | None:
+    state = turn.state
+    if state.closing is not None:
+        return "agent_stopping"
+    if state.is_fenced:
+        return "agent_fenced"
+    if message.lease_epoch <= state.ended_lease_epochs.get(message.lease_id, -1):
+        return "lease_ended"
+    if message.lease_epoch < state.lease_epoch_known(message.lease_id):
+        return "lease_epoch_stale"
+    work = state.leases.get(LeaseKey(message.lease_id, message.lease_epoch))
+    if work is not None and work.is_ending:
+        return "lease_ended"
+    if not message.argv or any("\0" in text for text in message.argv):
+        return "argv_invalid"
+    if sum(len(each.exec_by_request_id) for each in state.leases.values()) >= EXECS_MAX:
+        return "too_many_commands"
+    return None
+
+
+def _launch_waiting(turn: Turn, lease_id: str) -> None:
+    """Start the commands of the oldest epoch that is still there, unless it is ending."""
+    works = _of(turn, lease_id)
+    if not works or works[0].is_ending:
+        return
+    for each in works[0].exec_by_request_id.values():
+        if not each.is_launched:
+            each.is_launched = True
+            turn.do(StartExec(start=each.start))
+
+
+def _clear(turn: Turn, work: LeaseWork) -> None:
+    if not work.is_ending:
+        work.is_ending = True
+        turn.do(ClearLease(key=work.key))
+
+
+def _of(turn: Turn, lease_id: str) -> list[LeaseWork]:
+    return [each for key, each in sorted(turn.state.leases.items()) if key.lease_id == lease_id]
+
+
+def _find(turn: Turn, request_id: str) -> Exec | None:
+    for work in turn.state.leases.values():
+        if request_id in work.exec_by_request_id:
+            return work.exec_by_request_id[request_id]
+    return None
