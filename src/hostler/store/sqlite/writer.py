@@ -32,7 +32,7 @@ from hostler.store.sqlite import tables
 from hostler.store.sqlite.connection import connect, driver
 from hostler.store.sqlite.failures import commit_failed, told
 from hostler.store.sqlite.schema import Layout, prepare
-from hostler.store.sqlite.tables import EVENTS, JOURNAL, META, RECORDS
+from hostler.store.sqlite.tables import EVENTS, JOURNAL, META
 
 PRUNE_ROWS: Final = 2_000
 """How much one transaction forgets; about 10 ms, so that commits do not wait long behind it."""
