@@ -1,0 +1,1 @@
+"""The `hostler` command: what people type. Knows the wire and the client, not the core."""
