@@ -13,7 +13,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
-from hostler.base.errors import check
+from hostler.base.errors import Defect, check
 from hostler.ports.store import Change, Commit, JournalRow, Loaded, Store, StoredEvent
 
 RECORDS_PER_COMMIT: Final = 20
@@ -89,8 +89,8 @@ async def kill_while_committing(opener: str, url: str, *, acknowledged_count: in
         sys.executable, "-m", __name__, opener, url, stdout=asyncio.subprocess.PIPE
     )
     output = process.stdout
-    check(output is not None, "no_output", "the writer's output is not connected")
-    assert output is not None  # noqa: S101  # narrows the type; the line above has checked it
+    if output is None:
+        raise Defect("no_output", "the writer's output is not connected")
     lines = [await output.readline() for _ in range(acknowledged_count)]
     process.kill()
     # Acknowledged is whatever it had said before it died, not only what we had read by then.
