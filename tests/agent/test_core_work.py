@@ -1,0 +1,227 @@
+"""Readiness, leased commands and log streams in the agent's core."""
+
+from hostler.agent.core.effects import (
+    ClearLease,
+    CloseStream,
+    Effect,
+    Exit,
+    GiveCredit,
+    KillExec,
+    OpenLogs,
+    Probe,
+    RememberReady,
+    SignalExec,
+    StartExec,
+    WriteExec,
+)
+from hostler.agent.core.inputs import (
+    AllocationKey,
+    ExecFinished,
+    LeaseCleared,
+    LeaseKey,
+    LogsFinished,
+    ProbeAnswered,
+    ProcessSeen,
+    ProcessView,
+    Started,
+    StopAsked,
+)
+from hostler.wire.agent import (
+    CancelStream,
+    EndLease,
+    ExecEnded,
+    ExecInput,
+    ExecSignal,
+    ExecStart,
+    LogEnded,
+    ReadLogs,
+    StreamCredit,
+)
+from hostler.wire.work import DelayReadiness, HttpReadiness, Inventory, SdNotifyReadiness
+from tests.agent.bench import Bench, a_launch, answers, of, sent
+
+HTTP = HttpReadiness(port=80, interval_ms=1_000, timeout_ms=500)
+
+
+def connected(**settings: int) -> Bench:
+    bench = Bench(**settings)
+    bench.trust_the_link()
+    return bench
+
+
+def probed(bench: Bench, key: AllocationKey, probe: Probe, *, is_success: bool) -> list[Effect]:
+    return bench.feed(ProbeAnswered(key=key, probe_id=probe.probe_id, is_success=is_success))
+
+
+def test_a_job_without_a_check_is_ready_when_it_runs() -> None:
+    bench = connected()
+    assert bench.phase(bench.run()) == "ready"
+    assert of(bench.last, RememberReady)
+
+
+def test_a_delay_counts_from_the_start_of_the_process() -> None:
+    bench = connected()
+    key = bench.run(launch=a_launch(readiness=DelayReadiness(delay_ms=4_000)))
+    assert bench.next_wake_at_ms == bench.now_ms + 4_000
+    bench.later(3_999)
+    assert bench.phase(key) == "running"
+    bench.later(1)
+    assert bench.phase(key) == "ready"
+
+
+def test_sd_notify_says_ready_and_takes_it_back() -> None:
+    bench = connected()
+    key = bench.run(launch=a_launch(readiness=SdNotifyReadiness()))
+    assert bench.phase(key) == "running"
+    bench.feed(ProcessSeen(key=key, process=ProcessView(pid=77, is_ready=True)))
+    assert bench.phase(key) == "ready"
+    bench.feed(ProcessSeen(key=key, process=ProcessView(pid=77, is_ready=False)))
+    assert bench.phase(key) == "unready"
+
+
+def test_probes_go_out_one_at_a_time_in_their_rhythm() -> None:
+    bench = connected()
+    key = bench.run(launch=a_launch(readiness=HTTP))
+    (first,) = of(bench.last, Probe)
+    assert of(bench.later(1_000), Probe) == []
+    assert of(probed(bench, key, first, is_success=True), Probe) != []
+    assert bench.phase(key) == "ready"
+
+
+def test_three_failures_in_a_row_make_a_ready_job_unready() -> None:
+    bench = connected()
+    key = bench.run(launch=a_launch(readiness=HTTP))
+    (probe,) = of(bench.last, Probe)
+    probed(bench, key, probe, is_success=True)
+    for phase in ("ready", "ready", "unready"):
+        (probe,) = of(bench.later(1_000), Probe)
+        probed(bench, key, probe, is_success=False)
+        assert bench.phase(key) == phase
+    (probe,) = of(bench.later(1_000), Probe)
+    probed(bench, key, probe, is_success=True)
+    assert bench.phase(key) == "ready"
+
+
+def test_a_probe_without_an_answer_counts_as_failed_and_its_late_answer_for_nothing() -> None:
+    bench = connected()
+    key = bench.run(launch=a_launch(readiness=HTTP))
+    (first,) = of(bench.last, Probe)
+    assert len(of(bench.later(2_500), Probe)) == 1
+    probed(bench, key, first, is_success=True)
+    assert bench.phase(key) == "running"
+
+
+def an_exec(request_id: str = "r-1", lease_id: str = "l-1", epoch: int = 1) -> ExecStart:
+    return ExecStart(request_id=request_id, lease_id=lease_id, lease_epoch=epoch, argv=["true"])
+
+
+def an_end(lease_id: str = "l-1", epoch: int = 1, node_epoch: int = 1) -> EndLease:
+    return EndLease(
+        command_id=f"{lease_id}/end/{epoch}", node_epoch=node_epoch, lease_id=lease_id, epoch=epoch
+    )
+
+
+def test_a_leased_command_runs_takes_input_and_tells_its_code() -> None:
+    bench = connected()
+    assert of(bench.hear(an_exec()), StartExec) == [StartExec(start=an_exec())]
+    assert of(bench.hear(an_exec()), StartExec) == []
+    data = ExecInput(request_id="r-1", data=b"x")
+    passed = bench.hear(data, ExecSignal(request_id="r-1", signal="SIGINT"))
+    assert of(passed, WriteExec) == [WriteExec(data=data)]
+    assert of(passed, SignalExec) == [SignalExec(request_id="r-1", signal="SIGINT")]
+    credited = bench.hear(StreamCredit(request_id="r-1", bytes_count=5))
+    assert of(credited, GiveCredit) == [GiveCredit(request_id="r-1", bytes_count=5)]
+    assert sent(bench.feed(ExecFinished(request_id="r-1", exit_code=3))) == [
+        ExecEnded(request_id="r-1", exit_code=3)
+    ]
+    assert of(bench.hear(data), WriteExec) == []
+
+
+def test_ending_a_lease_clears_it_and_nothing_starts_under_it_again() -> None:
+    bench = connected()
+    bench.hear(an_exec())
+    assert of(bench.hear(an_end()), ClearLease) == [ClearLease(key=LeaseKey("l-1", 1))]
+    assert of(bench.hear(an_end()), ClearLease) == []
+    done = bench.feed(LeaseCleared(key=LeaseKey("l-1", 1)))
+    assert sent(done)[0] == ExecEnded(request_id="r-1", error="lease_ended")
+    assert answers(done) == [("l-1/end/1", "done", "")]
+    assert sent(bench.hear(an_exec("r-2"))) == [ExecEnded(request_id="r-2", error="lease_ended")]
+
+
+def test_ending_an_unknown_lease_is_done_and_a_lower_epoch_is_refused() -> None:
+    bench = connected()
+    assert answers(bench.hear(an_end("l-9"))) == [("l-9/end/1", "done", "")]
+    bench.hear(an_exec(epoch=4))
+    assert answers(bench.hear(an_end(epoch=3))) == [("l-1/end/3", "refused", "epoch_stale")]
+    stale = sent(bench.hear(an_exec("r-2", epoch=3)))
+    assert stale == [ExecEnded(request_id="r-2", error="lease_epoch_stale")]
+
+
+def test_a_new_holder_of_a_lease_waits_until_the_old_one_is_cleared_away() -> None:
+    bench = connected()
+    bench.hear(an_exec())
+    effects = bench.hear(an_exec("r-2", epoch=2))
+    assert of(effects, ClearLease) == [ClearLease(key=LeaseKey("l-1", 1))]
+    assert of(effects, StartExec) == []
+    cleared = bench.feed(LeaseCleared(key=LeaseKey("l-1", 1)))
+    assert of(cleared, StartExec) == [StartExec(start=an_exec("r-2", epoch=2))]
+
+
+def test_a_cancelled_command_is_killed() -> None:
+    bench = connected()
+    bench.hear(an_exec())
+    assert of(bench.hear(CancelStream(request_id="r-1")), KillExec) == [KillExec(request_id="r-1")]
+
+
+def test_what_an_earlier_life_left_under_leases_is_cleared_away() -> None:
+    key = LeaseKey("l-1", 1)
+    bench = Bench(Started(inventory=Inventory(), found_leases=[key]))
+    assert of(bench.last, ClearLease) == [ClearLease(key=key)]
+
+
+def test_an_agent_that_ends_takes_its_leased_commands_along() -> None:
+    bench = connected()
+    bench.hear(an_exec())
+    effects = bench.feed(StopAsked(is_work_stopped=False))
+    assert of(effects, ClearLease)
+    assert of(effects, Exit) == []
+    assert of(bench.feed(LeaseCleared(key=LeaseKey("l-1", 1))), Exit)
+
+
+def test_a_log_of_something_unknown_ends_at_once() -> None:
+    bench = connected()
+    effects = bench.hear(ReadLogs(request_id="r", allocation_id="nobody"))
+    assert sent(effects) == [LogEnded(request_id="r", error="allocation_unknown")]
+
+
+def test_a_log_is_read_from_the_newest_epoch_until_it_is_cancelled() -> None:
+    bench = connected()
+    bench.ends(bench.run(epoch=1), exit_code=0)
+    newest = bench.run(epoch=2)
+    effects = bench.hear(ReadLogs(request_id="r", allocation_id="a-1", follow=True, tail_bytes=9))
+    assert of(effects, OpenLogs) == [
+        OpenLogs(request_id="r", key=newest, is_followed=True, tail_bytes=9)
+    ]
+    assert of(bench.hear(CancelStream(request_id="r")), CloseStream)
+    assert sent(bench.feed(LogsFinished(request_id="r"))) == [LogEnded(request_id="r")]
+
+
+def test_a_new_session_ends_the_streams_of_the_old_one() -> None:
+    bench = connected()
+    bench.run()
+    bench.hear(an_exec(), ReadLogs(request_id="r", allocation_id="a-1"))
+    bench.cut_off()
+    effects = bench.connect("s-2")
+    assert of(effects, KillExec) == [KillExec(request_id="r-1")]
+    assert of(effects, CloseStream) == [CloseStream(request_id="r")]
+    late = bench.feed(
+        ExecFinished(request_id="r-1", signal="SIGKILL"), LogsFinished(request_id="r")
+    )
+    assert sent(late) == []
+
+
+def test_a_resumed_session_keeps_its_streams() -> None:
+    bench = connected()
+    bench.hear(an_exec())
+    bench.cut_off()
+    assert of(bench.connect(resumes=True), KillExec) == []
