@@ -31,6 +31,8 @@ class Delta:
         revision: The fleet's revision with these changes; unchanged when there are none.
         changes: The new value of each changed record, `None` for removed, in order of first write.
         undo: Every write backwards, as (kind, key, what was there).
+        timers_fired: Instants that came, as (kind, key, instant), to be set again when undone.
+        timers_asked: What each instant that a controller asked for has replaced.
     """
 
     revision: int
@@ -44,6 +46,7 @@ class Delta:
     replies: Sequence[Reply] = ()
     notes: Sequence[tuple[str, str, Note | None]] = ()
     timers_fired: Sequence[tuple[str, str, int]] = ()
+    timers_asked: list[tuple[str, str, int | None]] = field(default_factory=list)
     next_wake_at_ms: int | None = None
 
     @property

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from hostler.core import outbox
+from hostler.core.events import EventKind
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Lease, Node
-from hostler.model.allocation import AllocationTrigger, Ended
+from hostler.model.allocation import AllocationPhase, AllocationTrigger, EndCause, Ended
+from hostler.model.command import StartAllocation, StopAllocation
 from hostler.model.lease import LeaseOutcome, LeaseTrigger
 from hostler.model.node import NodePhase
 
@@ -60,8 +63,71 @@ def reserve(txn: Txn, allocation: Allocation, node: Node) -> Allocation:
     return txn.put(allocation)
 
 
+def start(txn: Txn, allocation: Allocation, node: Node, **changes: Any) -> Allocation:
+    """Send a reserved allocation to its node's agent, with what was settled only now."""
+    txn.send(
+        start_command_id(allocation),
+        StartAllocation(
+            node_id=node.node_id,
+            node_epoch=node.epoch,
+            allocation_id=allocation.allocation_id,
+            epoch=allocation.epoch,
+        ),
+    )
+    return txn.move(allocation, AllocationTrigger.START_SENT, **changes)
+
+
+def request_stop(txn: Txn, allocation: Allocation, reason: str) -> Allocation:
+    """Ask for the end of an allocation, once. One whose start never left ends here and now."""
+    match allocation.phase:
+        case AllocationPhase.STOPPING | AllocationPhase.ENDED:
+            return allocation
+        case AllocationPhase.RESERVED:
+            cancelled = Ended(cause=EndCause.CANCELLED, message=reason)
+            return end_allocation(txn, txn.change(allocation, stop_reason=reason), cancelled)
+        case _:
+            outbox.withdraw(txn, start_command_id(allocation))
+            txn.send(
+                stop_command_id(allocation),
+                StopAllocation(
+                    node_id=allocation.node_id,
+                    node_epoch=txn.fleet.nodes[allocation.node_id].epoch,
+                    allocation_id=allocation.allocation_id,
+                    epoch=allocation.epoch,
+                    grace_ms=allocation.launch.stop_grace_ms,
+                    reason=reason,
+                ),
+            )
+            return txn.move(allocation, AllocationTrigger.STOP_REQUESTED, stop_reason=reason)
+
+
+def start_command_id(allocation: Allocation) -> str:
+    """Return the id of the command that starts an allocation."""
+    return f"{allocation.allocation_id}/start/{allocation.epoch}"
+
+
+def stop_command_id(allocation: Allocation) -> str:
+    """Return the id of the command that stops an allocation."""
+    return f"{allocation.allocation_id}/stop/{allocation.epoch}"
+
+
 def end_allocation(txn: Txn, allocation: Allocation, ended: Ended) -> Allocation:
-    """Record that an allocation has ended and give its room back."""
+    """Record that an allocation has ended, give its room back, and ask no more of its agent."""
+    outbox.withdraw(txn, start_command_id(allocation))
+    outbox.withdraw(txn, stop_command_id(allocation))
+    txn.emit(
+        EventKind.ALLOCATION_ENDED,
+        {
+            "allocation": allocation.allocation_id,
+            "replica": allocation.replica_id,
+            "bundle": allocation.bundle_id,
+            "node": allocation.node_id,
+        },
+        cause=ended.cause.value,
+        exit_code=ended.exit_code,
+        signal=ended.signal,
+        message=ended.message,
+    )
     done = txn.move(allocation, AllocationTrigger.ENDED, ended=ended)
     node = txn.fleet.nodes.get(allocation.node_id)
     if node is not None:

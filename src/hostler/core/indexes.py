@@ -99,14 +99,22 @@ class Indexes:
         self.allocations_by_phase = SetIndex[Allocation](
             lambda a: None if a.phase is AllocationPhase.ENDED else a.phase.value
         )
+        self.allocations_reserved = SetIndex[Allocation](
+            lambda a: a.node_id if a.phase is AllocationPhase.RESERVED else None
+        )
+        """By node: what starts when the node is ready."""
         self.replicas_by_bundle = SetIndex[Replica](lambda r: r.bundle_id)
         self.replicas_by_phase = SetIndex[Replica](lambda r: r.phase.value)
         self.replicas_pending = LineIndex[Replica](
             lambda r: (
-                ("all", (r.band.rank, r.waiting_since_at_ms, r.replica_id))
+                (r.demand, (r.band.rank, r.waiting_since_at_ms, r.bundle_id, r.job, r.index))
                 if r.phase is ReplicaPhase.PENDING
                 else None
             )
+        )
+        """Who wants a place now, by demand, the most urgent first."""
+        self.replicas_by_bundle_phase = SetIndex[Replica](
+            lambda r: f"{r.bundle_id}/{r.phase.value}"
         )
         self.leases_by_node = SetIndex[Lease](
             lambda x: x.node_id if x.phase is LeasePhase.HELD else None
@@ -144,8 +152,14 @@ class Indexes:
                 self.allocations_by_replica,
                 self.allocations_by_bundle,
                 self.allocations_by_phase,
+                self.allocations_reserved,
             ),
-            Replica.KIND: (self.replicas_by_bundle, self.replicas_by_phase, self.replicas_pending),
+            Replica.KIND: (
+                self.replicas_by_bundle,
+                self.replicas_by_phase,
+                self.replicas_by_bundle_phase,
+                self.replicas_pending,
+            ),
             Lease.KIND: (
                 self.leases_by_node,
                 self.leases_by_key,

@@ -177,7 +177,11 @@ class Txn:
         The running controller has one such instant a record; it is not durable, and need not be:
         after a restart every controller looks at everything and asks again.
         """
-        self.fleet.timers.set(record.KIND, f"{record.key}{_ASKED}{self._controller}", at_ms)
+        name = f"{record.key}{_ASKED}{self._controller}"
+        self._delta.timers_asked.append(
+            (record.KIND, name, self.fleet.timers.get(record.KIND, name))
+        )
+        self.fleet.timers.set(record.KIND, name, at_ms)
 
     def touch(self, kind: str, key: str) -> None:
         """Make controllers look at a record although it was not written."""

@@ -84,6 +84,8 @@ class Bundle(Record, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     generation: int = 1
     """Rises with each change of what is desired."""
+    observed_generation: int = 0
+    """The generation that all of its replicas are up to."""
     phase: BundlePhase = BundlePhase.ACTIVE
     phase_since_at_ms: int
     submitted_by: str = ""

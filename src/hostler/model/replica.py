@@ -12,7 +12,7 @@ from hostler.base.ids import BundleId, NodeId, ReplicaId
 from hostler.base.lifecycle import Lifecycle
 from hostler.model.pool import Band
 from hostler.model.reason import Reason
-from hostler.model.record import Record
+from hostler.model.record import Record, Value
 
 
 class ReplicaPhase(StrEnum):
@@ -77,6 +77,16 @@ REPLICA_LIFECYCLE: Final = Lifecycle(
 )
 
 
+class Avoided(Value, frozen=True, kw_only=True):
+    """A node that a replica stays away from for a while."""
+
+    node_id: NodeId
+    until_at_ms: int
+    """The last instant at which the node is avoided."""
+    is_rejection: bool = False
+    """True: its agent would not take it, so not even the lack of any other node opens it."""
+
+
 class Replica(Record, frozen=True, kw_only=True):
     """One copy of a job, numbered from zero."""
 
@@ -89,7 +99,7 @@ class Replica(Record, frozen=True, kw_only=True):
     role: str
     band: Band
     generation: int
-    """The bundle's generation that this replica was last expanded from."""
+    """The bundle's generation that what runs of it (or will) is up to."""
     phase: ReplicaPhase
     phase_since_at_ms: int
     epoch: int = 0
@@ -102,11 +112,12 @@ class Replica(Record, frozen=True, kw_only=True):
     waiting_since_at_ms: int = 0
     """When it last began to want a place; the older goes first within a band."""
     retry_at_ms: int | None = None
+    demand: str = ""
+    """Digest of what it asks of a place; replicas with an equal one are looked at together."""
     restart_at_ms: tuple[int, ...] = ()
     """Instants of the recoveries that count against the ceiling, oldest first, bounded by it."""
-    avoid_node_id: NodeId | None = None
-    """The node on which it last failed."""
-    avoid_until_at_ms: int = 0
+    avoided: tuple[Avoided, ...] = ()
+    """Nodes on which it lately failed, oldest first; one entry a node, bounded."""
 
     @property
     def key(self) -> str:
