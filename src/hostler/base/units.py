@@ -98,3 +98,18 @@ def money_microusd(text: str) -> int:
     if not amount.is_finite() or amount < 0 or amount != amount.to_integral_value():
         raise Rejected("bad_money", "an amount is positive, to a millionth at most", value=text)
     return int(amount)
+
+
+_CORES = re.compile(r"(\d+)m|(\d+(?:\.\d{1,3})?)")
+
+
+def cores_milli(text: str) -> int:
+    """Parse an amount of CPU such as `2`, `0.5` or `500m` into thousandths of a core.
+
+    Raises:
+        Rejected: Not an amount, or finer than a thousandth.
+    """
+    found = _CORES.fullmatch(text.strip())
+    if found is None:
+        raise Rejected("bad_cores", "an amount of CPU looks like 2, 0.5 or 500m", value=text)
+    return int(found[1]) if found[1] else int(Decimal(found[2]) * 1_000)

@@ -1,0 +1,38 @@
+"""The two documents that people write: `hostler.yaml` and bundles.
+
+Durations, sizes, money and cores are text here, checked and as written. What a document means for
+records is `engine/translate.py`'s business.
+"""
+
+from hostler.wire.documents.bundle import BundleDocument, JobDocument, ReadinessDocument
+from hostler.wire.documents.config import ConfigDocument, PoolDocument, TierDocument
+from hostler.wire.documents.problem import DocumentProblem, DocumentRejected
+from hostler.wire.documents.reader import (
+    Reading,
+    check_value,
+    read_bundles,
+    read_config,
+    require_all,
+)
+from hostler.wire.documents.schema import bundle_schema, config_schema
+from hostler.wire.documents.work import CapabilityDocument, capability_of
+
+__all__ = [
+    "BundleDocument",
+    "CapabilityDocument",
+    "ConfigDocument",
+    "DocumentProblem",
+    "DocumentRejected",
+    "JobDocument",
+    "PoolDocument",
+    "ReadinessDocument",
+    "Reading",
+    "TierDocument",
+    "bundle_schema",
+    "capability_of",
+    "check_value",
+    "config_schema",
+    "read_bundles",
+    "read_config",
+    "require_all",
+]

@@ -1,0 +1,121 @@
+"""A bundle: one or more jobs, how many copies, where they may run and how hard we try."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from hostler.wire.documents.text import CountFromOne, Duration, Name, Port, Size
+from hostler.wire.documents.work import Document, RequiresDocument
+
+Argv = Annotated[list[str], Meta(min_length=1, description="Argument vector; there is no shell.")]
+
+
+class HttpProbeDocument(Document, frozen=True, kw_only=True):
+    """Ready while a GET on the node's loopback answers with a status from 200 to 399."""
+
+    port: Port
+    path: Annotated[str, Meta(pattern="^/", description="Begins with a slash.")] = "/"
+    interval: Duration = "500ms"
+    timeout: Duration = "2s"
+
+
+class TcpProbeDocument(Document, frozen=True, kw_only=True):
+    """Ready while a connection on the node's loopback is accepted."""
+
+    port: Port
+    interval: Duration = "500ms"
+    timeout: Duration = "2s"
+
+
+class ExecProbeDocument(Document, frozen=True, kw_only=True):
+    """Ready while a command in the allocation's folder exits with 0."""
+
+    argv: Argv
+    interval: Duration = "500ms"
+    timeout: Duration = "5s"
+
+
+class SdNotifyDocument(Document, frozen=True, kw_only=True):
+    """Ready when the job says `READY=1` on `$NOTIFY_SOCKET`."""
+
+
+class ReadinessDocument(Document, frozen=True, kw_only=True):
+    """How we know that a job is ready: exactly one of these."""
+
+    http: HttpProbeDocument | None = None
+    tcp: TcpProbeDocument | None = None
+    exec: ExecProbeDocument | None = None
+    sd_notify: SdNotifyDocument | None = None
+    """Write `sd_notify: {}`."""
+    delay: Duration | None = None
+
+
+class StopDocument(Document, frozen=True, kw_only=True):
+    """How a job is stopped: the signal, some patience, then kill."""
+
+    signal: Annotated[
+        str, Meta(pattern=r"^SIG[A-Z0-9]+$", description="A signal's name such as SIGTERM.")
+    ] = "SIGTERM"
+    grace: Duration = "10s"
+
+
+class LogsDocument(Document, frozen=True, kw_only=True):
+    """How much of a job's output is kept on the node."""
+
+    file_size: Size = "10MiB"
+    files: CountFromOne = 3
+
+
+class RunDocument(Document, frozen=True, kw_only=True):
+    """The process. Arguments and environment values may name `${HOSTLER_...}` variables."""
+
+    argv: Argv
+    env: dict[str, str] = {}
+    readiness: ReadinessDocument | None = None
+    """Left out: ready as soon as the process runs."""
+    ready_within: Duration = "60s"
+    """Not ready after so long is a failed start."""
+    stop: StopDocument = StopDocument()
+    logs: LogsDocument = LogsDocument()
+    disconnect: Literal["stop", "keep"] = "stop"
+    """What a cut-off agent does with the job: stop it in time, or keep it and let nothing else
+    start."""
+
+
+class JobDocument(Document, frozen=True, kw_only=True):
+    """One part of a bundle."""
+
+    name: Name
+    band: Literal["gold", "silver", "bronze"] = "silver"
+    """Recovery class: gold first and onto spares, silver re-placed, bronze dropped."""
+    requires: RequiresDocument = RequiresDocument()
+    run: RunDocument
+    dormant: bool = False
+    """Placed only when an operator starts it."""
+
+
+class SpreadDocument(Document, frozen=True, kw_only=True):
+    """Replicas of one job do not share a domain."""
+
+    over: Literal["node", "zone", "tier", "provider"]
+    required: bool = False
+    """True refuses to place; false places all the same and says that it is degraded."""
+
+
+class BundleDocument(Document, frozen=True, kw_only=True):
+    """What an operator submits."""
+
+    bundle: Name
+    """The bundle's id."""
+    pool: Name
+    fallback_pools: list[Name] = []
+    """Pools to try, in this order, when the first has no room."""
+    replicas: CountFromOne = 1
+    """Copies of each job; 0 is the primary, 1 the backup. Never two on one node."""
+    spread: list[SpreadDocument] = []
+    primary_interruptible: bool = True
+    """False: the primary is never put on interruptible capacity."""
+    labels: dict[str, str] = {}
+    jobs: Annotated[list[JobDocument], Meta(min_length=1)]

@@ -1,0 +1,158 @@
+"""`hostler.yaml`: the fleet's numbers, where the server listens, and the pools."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta
+
+from hostler.wire.documents.text import Count, CountFromOne, Duration, Money, Name
+from hostler.wire.documents.work import Document, ShapeDocument
+
+PORT_DEFAULT: Final = 7464
+"""Where a server listens and a client looks unless told otherwise."""
+
+
+class TimingDocument(Document, frozen=True, kw_only=True):
+    """When silence begins to matter."""
+
+    heartbeat: Duration = "5s"
+    """How often an agent says that it lives."""
+    suspect_after: Duration = "15s"
+    """Silence after which a node takes no new work."""
+    fence_after: Duration = "35s"
+    """Silence after which an agent stops its own work."""
+    lost_after: Duration = "60s"
+    """Silence after which work is placed elsewhere."""
+    list_every: Duration = "60s"
+    """How often each provider is asked for all our machines."""
+    orphan_grace: Duration = "2m"
+    """Age below which an unknown machine of ours may still be a launch in flight."""
+    lost_nodes_max: CountFromOne = 20
+    """Brake: more nodes lost inside `brake_window` hold back further recoveries."""
+    brake_window: Duration = "5m"
+
+
+class RecoveryDocument(Document, frozen=True, kw_only=True):
+    """How hard and how often we try after failures."""
+
+    restarts_max: Count = 6
+    """Recoveries of one replica inside the window; one more breaks the bundle."""
+    restart_window: Duration = "1h"
+    spacing: Duration = "5s"
+    """Least time between two recoveries of one replica."""
+    healthy_after: Duration = "10m"
+    """Being ready for so long erases a replica's restart history."""
+    exclusion: Duration = "30s"
+    """How long a replica avoids the node on which it failed."""
+
+
+class RetentionDocument(Document, frozen=True, kw_only=True):
+    """How much history is kept."""
+
+    events_max: CountFromOne = 100_000
+    journal_max: CountFromOne = 20_000
+    ended: Duration = "15m"
+    """How long ended allocations, settled leases and retired nodes can be asked about."""
+    decisions_max: CountFromOne = 10
+    """Placement decisions kept per replica."""
+
+
+class FleetDocument(Document, frozen=True, kw_only=True):
+    """The numbers that policy is tuned with."""
+
+    id: Name | None = None
+    """The label by which our machines are known; made up when left out. Never changes."""
+    timing: TimingDocument = TimingDocument()
+    recovery: RecoveryDocument = RecoveryDocument()
+    retention: RetentionDocument = RetentionDocument()
+
+
+class TlsDocument(Document, frozen=True, kw_only=True):
+    """The server's certificate, as PEM files."""
+
+    cert: str
+    key: str
+
+
+class ServerDocument(Document, frozen=True, kw_only=True):
+    """Where the server listens and where it keeps its files."""
+
+    bind: str = "127.0.0.1"
+    """Address to listen on. Anything but loopback needs `tls` and tokens."""
+    port: Annotated[int, Meta(ge=0, le=65_535)] = PORT_DEFAULT
+    """0 takes any free port and says which."""
+    data: str = "hostler-data"
+    """Folder of the database and the key, made when it is missing; relative to this file."""
+    tls: TlsDocument | None = None
+
+
+class OfferDocument(Document, frozen=True, kw_only=True):
+    """One kind of machine that a tier can launch."""
+
+    name: Name
+    shape: ShapeDocument = ShapeDocument()
+    price_per_hour: Money = "0"
+
+
+class TierDocument(Document, frozen=True, kw_only=True):
+    """One source of capacity of a pool."""
+
+    name: Name
+    kind: Literal["elastic", "fixed"]
+    """`elastic` can launch machines; `fixed` uses only what exists."""
+    provider: str = ""
+    """Who launches and confirms machines; a fixed tier may have none."""
+    reliability: Literal["reliable", "interruptible"] = "reliable"
+    """`interruptible`: the provider may take a machine back."""
+    zone: str = ""
+    node_count_max: CountFromOne | None = None
+    """Machines at once, from asked for until confirmed gone. Elastic tiers must have it."""
+    boot: Duration = "2m"
+    """Longest time from the launch to the agent's hello."""
+    offers: list[OfferDocument] = []
+    """Cheapest first; elastic tiers must have one."""
+    options: dict[str, Any] = {}
+    """The provider's own options."""
+
+
+class SparesDocument(Document, frozen=True, kw_only=True):
+    """Idle nodes that are kept for recovery."""
+
+    count: Count
+    band: Literal["gold", "silver"] | None = None
+    """The only band that may recover onto them; left out: gold and silver."""
+
+
+class PoolDocument(Document, frozen=True, kw_only=True):
+    """Nodes under one policy."""
+
+    tiers: list[TierDocument]
+    """In cost order, cheapest first."""
+    warm: Count = 0
+    """Ready and idle nodes to keep for leases."""
+    spares: SparesDocument | None = None
+    slots: CountFromOne = 1
+    """Leases that one node may hold at once."""
+    idle: Duration = "5m"
+    """How long an elastic node may stand idle beyond what warm and spares need."""
+    lease: Duration = "10m"
+    """A lease ends so long after its last heartbeat."""
+    lease_max: Duration | None = None
+    """A lease ends so long after its grant, heartbeats or not."""
+    leases_per_key_max: CountFromOne | None = None
+    """Leases that one fairness key may hold at once."""
+    waiting_max: Count = 1_000
+    """Length of the waiting line."""
+    uses_max: CountFromOne | None = None
+    """Leases that a node serves before it is replaced; 1 makes it single-use."""
+    launches_max: CountFromOne = 5
+    """Launches in flight at once."""
+
+
+class ConfigDocument(Document, frozen=True, kw_only=True):
+    """The whole file."""
+
+    fleet: FleetDocument = FleetDocument()
+    server: ServerDocument = ServerDocument()
+    pools: dict[Name, PoolDocument] = {}

@@ -1,0 +1,219 @@
+"""What must hold between the fields of a document, beyond the type of each.
+
+Each rule looks at the smallest part that it concerns, and is tried whenever that part itself is
+sound, so that a typing error in one pool does not hide what is wrong in another.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from ipaddress import ip_address
+from typing import TypeVar
+
+import msgspec
+
+from hostler.base.units import duration_ms
+from hostler.wire.documents.bundle import BundleDocument, RunDocument
+from hostler.wire.documents.config import (
+    ConfigDocument,
+    PoolDocument,
+    ServerDocument,
+    TierDocument,
+    TimingDocument,
+)
+from hostler.wire.documents.problem import DocumentProblem
+from hostler.wire.documents.tree import Plain, child_path
+
+P = TypeVar("P", bound=msgspec.Struct)
+Problems = Iterator[DocumentProblem]
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether an address can be reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class _Parts:
+    """The fitted value of a document, and which of its parts are sound."""
+
+    def __init__(self, fitted: Plain, problems: Sequence[DocumentProblem]) -> None:
+        self._fitted = fitted
+        self._bad_paths = [problem.path for problem in problems]
+
+    def rule(self, path: str, kind: type[P], rule: Callable[[P, str], Problems]) -> Problems:
+        """Try a rule on the part at a path, if it is there and sound."""
+        found = self.value(path)
+        if found is None or any(_is_within(bad, path) for bad in self._bad_paths):
+            return
+        yield from rule(msgspec.convert(found, kind), path)
+
+    def value(self, path: str) -> Plain:
+        """Return the plain value at a path, or `None`."""
+        found = self._fitted
+        for step in path.replace("[", ".[").split(".") if path else []:
+            if step.startswith("[") and isinstance(found, list):
+                found = found[int(step[1:-1])]
+            elif isinstance(found, dict):
+                found = found.get(step)
+            else:
+                return None
+        return found
+
+    def members(self, path: str) -> list[str]:
+        """Return the paths of a mapping's or a list's members."""
+        found = self.value(path)
+        if isinstance(found, dict):
+            return [child_path(path, name) for name in found]
+        if isinstance(found, list):
+            return [child_path(path, index) for index in range(len(found))]
+        return []
+
+
+def _is_within(path: str, around: str) -> bool:
+    return not around or path == around or path.startswith((f"{around}.", f"{around}["))
+
+
+def rules_of(
+    document: type, fitted: Plain, problems: Sequence[DocumentProblem]
+) -> list[DocumentProblem]:
+    """Try all rules of a kind of document."""
+    parts = _Parts(fitted, problems)
+    if document is ConfigDocument:
+        return list(_config_rules(parts))
+    if document is BundleDocument:
+        return list(_bundle_rules(parts))
+    return []
+
+
+def _config_rules(parts: _Parts) -> Problems:
+    yield from parts.rule("fleet.timing", TimingDocument, _timing)
+    yield from parts.rule("server", ServerDocument, _server)
+    for pool in parts.members("pools"):
+        yield from parts.rule(pool, PoolDocument, _pool)
+        for tier in parts.members(f"{pool}.tiers"):
+            yield from parts.rule(tier, TierDocument, _tier)
+
+
+def _bundle_rules(parts: _Parts) -> Problems:
+    yield from parts.rule("", BundleDocument, _bundle)
+    for job in parts.members("jobs"):
+        yield from parts.rule(f"{job}.run", RunDocument, _run)
+
+
+def _problem(path: str, code: str, message: str) -> DocumentProblem:
+    return DocumentProblem(path=path, code=code, message=message)
+
+
+def _timing(timing: TimingDocument, path: str) -> Problems:
+    for shorter, longer in (
+        ("heartbeat", "suspect_after"),
+        ("suspect_after", "lost_after"),
+        ("fence_after", "lost_after"),
+        ("heartbeat", "fence_after"),
+    ):
+        low, high = getattr(timing, shorter), getattr(timing, longer)
+        if duration_ms(low) >= duration_ms(high):
+            yield _problem(
+                child_path(path, longer),
+                "bad_order",
+                f"`{longer}` ({high}) must be longer than `{shorter}` ({low})",
+            )
+    if duration_ms(timing.heartbeat) == 0:
+        yield _problem(child_path(path, "heartbeat"), "too_small", "must be longer than nothing")
+
+
+def _server(server: ServerDocument, path: str) -> Problems:
+    if server.tls is None and not is_loopback(server.bind):
+        yield _problem(
+            child_path(path, "bind"),
+            "tls_required",
+            f"listening on {server.bind} needs `tls` with `cert` and `key`; or bind to 127.0.0.1",
+        )
+
+
+def _pool(pool: PoolDocument, path: str) -> Problems:
+    tiers = child_path(path, "tiers")
+    if not pool.tiers:
+        yield _problem(tiers, "too_short", "a pool needs at least one tier")
+    yield from _unique([tier.name for tier in pool.tiers], tiers, "tier")
+    if pool.lease_max is not None and duration_ms(pool.lease_max) < duration_ms(pool.lease):
+        yield _problem(
+            child_path(path, "lease_max"),
+            "bad_order",
+            f"`lease_max` ({pool.lease_max}) must not be shorter than `lease` ({pool.lease})",
+        )
+    if duration_ms(pool.lease) == 0:
+        yield _problem(child_path(path, "lease"), "too_small", "must be longer than nothing")
+
+
+def _tier(tier: TierDocument, path: str) -> Problems:
+    yield from _unique([offer.name for offer in tier.offers], child_path(path, "offers"), "offer")
+    if tier.kind == "fixed":
+        if tier.offers:
+            yield _problem(
+                child_path(path, "offers"),
+                "not_here",
+                "a fixed tier launches nothing; remove `offers` or make it elastic",
+            )
+        return
+    for name, is_there, told in (
+        ("provider", bool(tier.provider), "who launches its machines"),
+        ("node_count_max", tier.node_count_max is not None, "how many machines it may have"),
+        ("offers", bool(tier.offers), "what it can launch"),
+    ):
+        if not is_there:
+            yield _problem(
+                child_path(path, name), "missing_key", f"an elastic tier needs `{name}`: {told}"
+            )
+
+
+def _bundle(bundle: BundleDocument, path: str) -> Problems:
+    yield from _unique([job.name for job in bundle.jobs], child_path(path, "jobs"), "job")
+    fallbacks = child_path(path, "fallback_pools")
+    for index, name in enumerate(bundle.fallback_pools):
+        if name == bundle.pool or name in bundle.fallback_pools[:index]:
+            yield _problem(
+                child_path(fallbacks, index), "duplicate", f"`{name}` is tried already; remove it"
+            )
+    spreads = child_path(path, "spread")
+    for index, rule in enumerate(bundle.spread):
+        if rule.over in [other.over for other in bundle.spread[:index]]:
+            yield _problem(
+                child_path(spreads, index), "duplicate", f"a rule over {rule.over} stands above"
+            )
+
+
+def _run(run: RunDocument, path: str) -> Problems:
+    if run.readiness is not None:
+        given = [name for name in run.readiness.__struct_fields__ if _is_given(run.readiness, name)]
+        if len(given) != 1:
+            yield _problem(
+                child_path(path, "readiness"),
+                "exactly_one",
+                "give exactly one of http, tcp, exec, sd_notify or delay"
+                + (f", not {' and '.join(given)}" if given else ""),
+            )
+    if run.stop.signal not in signal.Signals.__members__:
+        yield _problem(
+            child_path(path, "stop.signal"), "unknown_choice", f"no signal {run.stop.signal} here"
+        )
+
+
+def _is_given(value: msgspec.Struct, name: str) -> bool:
+    return getattr(value, name) is not None
+
+
+def _unique(names: list[str], path: str, noun: str) -> Problems:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield _problem(
+                f"{path}[{index}].name",
+                "duplicate",
+                f"there is a {noun} named `{name}` above; names are unique here",
+            )

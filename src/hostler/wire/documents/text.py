@@ -1,0 +1,83 @@
+"""Durations, sizes, money and names as text in documents, and how a schema and a checker see them.
+
+A field of a document that people write keeps what they wrote (`30s`); whoever translates the
+document parses it with `hostler.base.units`. The checker has parsed it before, so that cannot fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from hostler.base.units import cores_milli, duration_ms, money_microusd, size_bytes
+
+TEXT_KIND: Final = "text_kind"
+"""Key in a type's `Meta.extra` that names the parser below."""
+
+PARSERS: Final[dict[str, Callable[[str], int]]] = {
+    "duration": duration_ms,
+    "size": size_bytes,
+    "money": money_microusd,
+    "cores": cores_milli,
+}
+"""How each kind of text is parsed; a `Rejected` of the parser is the problem's message."""
+
+NAME_PATTERN: Final = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+"""DNS labels (RFC 1035 2.3.4: 63 characters), so that a name fits wherever a host name does."""
+
+Duration = Annotated[
+    str,
+    Meta(
+        description="A duration such as 250ms, 30s, 5m, 1h30m or 2d.",
+        extra={TEXT_KIND: "duration"},
+        extra_json_schema={"pattern": r"^(\d+(ms|s|m|h|d))+$"},
+    ),
+]
+Size = Annotated[
+    str,
+    Meta(
+        description="A size such as 512, 64MiB or 2GB.",
+        extra={TEXT_KIND: "size"},
+        extra_json_schema={
+            "type": ["string", "integer"],
+            "pattern": r"^\d+ *([KMGT]?i?B)?$",
+            "minimum": 0,
+        },
+    ),
+]
+Money = Annotated[
+    str,
+    Meta(
+        description="US dollars such as 0.35.",
+        extra={TEXT_KIND: "money"},
+        extra_json_schema={
+            "type": ["string", "number"],
+            "pattern": r"^\d+(\.\d{1,6})?$",
+            "minimum": 0,
+        },
+    ),
+]
+Cores = Annotated[
+    str,
+    Meta(
+        description="CPU cores such as 2, 0.5 or 500m.",
+        extra={TEXT_KIND: "cores"},
+        extra_json_schema={
+            "type": ["string", "number"],
+            "pattern": r"^(\d+m|\d+(\.\d{1,3})?)$",
+            "minimum": 0,
+        },
+    ),
+]
+Name = Annotated[
+    str,
+    Meta(
+        description="Lower-case letters, digits and hyphens, 63 at most.",
+        pattern=NAME_PATTERN,
+    ),
+]
+Count = Annotated[int, Meta(ge=0)]
+CountFromOne = Annotated[int, Meta(ge=1)]
+Port = Annotated[int, Meta(ge=1, le=65_535)]
