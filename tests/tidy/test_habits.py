@@ -55,6 +55,8 @@ def test_the_product_checks_and_does_not_assert() -> None:
     offences = [
         f"{source.name}:{node.lineno}"
         for source in product()
+        # The conformance suites are tests that we ship; pytest explains their assertions.
+        if "_conformance" not in source.name
         for node in ast.walk(source.tree)
         if isinstance(node, ast.Assert)
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.pool import NullPool
@@ -61,9 +61,7 @@ def connect(path: Path, begin: Literal["BEGIN", "BEGIN IMMEDIATE"]) -> Connectio
 
 def driver(connection: Connection) -> sqlite3.Connection:
     """Return the driver's connection below SQLAlchemy's."""
-    below = connection.connection.driver_connection
-    assert isinstance(below, sqlite3.Connection)  # noqa: S101  # narrows the type, nothing more
-    return below
+    return cast("sqlite3.Connection", connection.connection.driver_connection)
 
 
 def use_wal(connection: Connection) -> None:
