@@ -1,0 +1,111 @@
+"""Bundles, their replicas, and the allocations that give these a place."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hostler.wire.http.shapes import RequirementView
+
+
+class SpreadView(msgspec.Struct, frozen=True, kw_only=True):
+    """Replicas of one job do not share a domain."""
+
+    over: str
+    is_required: bool
+
+
+class JobView(msgspec.Struct, frozen=True, kw_only=True):
+    """One part of a bundle."""
+
+    name: str
+    band: str
+    is_dormant: bool
+    requires: RequirementView
+    argv: list[str]
+    readiness: str
+    """How we know that it is ready: `http`, `tcp`, `exec`, `sd_notify`, `delay` or `none`."""
+    disconnect: str
+
+
+class BundleView(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator submitted, and how far it is."""
+
+    bundle_id: str
+    pool: str
+    fallback_pools: list[str]
+    replica_count: int
+    """Copies of each job."""
+    spread: list[SpreadView]
+    is_primary_interruptible: bool
+    labels: dict[str, str]
+    generation: int
+    phase: str
+    phase_since_at_ms: int
+    submitted_by: str
+    jobs: list[JobView]
+    desired_count: int
+    """Replicas that are to have a place."""
+    placed_count: int
+    ready_count: int
+    pending_count: int
+    """Want a place, now or after a pause."""
+    failed_count: int
+    """Broken or dropped."""
+
+
+class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
+    """One copy of a job."""
+
+    replica_id: str
+    bundle_id: str
+    job: str
+    index: int
+    role: str
+    band: str
+    generation: int
+    phase: str
+    phase_since_at_ms: int
+    reason: str | None
+    """Why it has no place, while it has none."""
+    reason_detail: str
+    is_recovery: bool
+    retry_at_ms: int | None
+    restart_count: int
+    """Recoveries that count against its ceiling."""
+    allocation_id: str | None
+    allocation_phase: str | None
+    node_id: str | None
+    degraded_by: list[str]
+
+
+class EndedView(msgspec.Struct, frozen=True, kw_only=True):
+    """How an allocation ended."""
+
+    cause: str
+    exit_code: int | None
+    signal: int | None
+    message: str
+
+
+class AllocationView(msgspec.Struct, frozen=True, kw_only=True):
+    """The fact that a replica has, or had, a place."""
+
+    allocation_id: str
+    replica_id: str
+    bundle_id: str
+    job: str
+    replica_index: int
+    role: str
+    band: str
+    node_id: str
+    epoch: int
+    requires: RequirementView
+    devices: dict[str, list[str]]
+    degraded_by: list[str]
+    phase: str
+    phase_since_at_ms: int
+    created_at_ms: int
+    started_at_ms: int | None
+    ready_at_ms: int | None
+    stop_reason: str
+    ended: EndedView | None

@@ -1,0 +1,139 @@
+"""Leases: asking for a slot, holding it, giving it back, and running commands under it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from hostler.wire.http.shapes import RequirementView
+
+WAIT_MS_MAX: Final = 60_000
+"""Longest that one request stays open; proxies commonly cut at 60 s. Ask again to wait longer."""
+
+TIMEOUT_MS_MAX: Final = 86_400_000
+"""Longest time in line."""
+
+
+class AcquireRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Ask for a slot of a pool."""
+
+    pool: str
+    key: str = ""
+    """Fairness key: leases with one key share the pool's per-key cap."""
+    requires: RequirementView = RequirementView()
+    labels: dict[str, str] = {}
+    priority: Annotated[int, Meta(ge=-1_000_000, le=1_000_000)] = 0
+    """Higher goes first."""
+    affinity_node_id: str | None = None
+    """A node to prefer when it is free; never waited for."""
+    timeout_ms: Annotated[int, Meta(ge=0, le=TIMEOUT_MS_MAX)] = 60_000
+    """Longest time in line; 0 refuses at once when nothing is free."""
+    lease_ms: Annotated[int, Meta(ge=1, le=TIMEOUT_MS_MAX)] | None = None
+    """Ends so long after the last heartbeat; at most what the pool says."""
+    wait_ms: Annotated[int, Meta(ge=0, le=WAIT_MS_MAX)] = 0
+    """How long this request may stay open while the lease waits in line."""
+
+
+class LeaseView(msgspec.Struct, frozen=True, kw_only=True):
+    """A request for a slot and what became of it."""
+
+    lease_id: str
+    pool: str
+    holder: str
+    key: str
+    requires: RequirementView
+    labels: dict[str, str]
+    priority: int
+    affinity_node_id: str | None
+    phase: str
+    """`waiting`, `held`, `settled` or `refused`."""
+    phase_since_at_ms: int
+    requested_at_ms: int
+    wait_deadline_at_ms: int
+    position: int | None
+    """Place in line from 0, where it was asked for one lease that waits."""
+    reason: str | None
+    """Why it waits, or was refused."""
+    reason_detail: str
+    node_id: str | None
+    epoch: int
+    granted_at_ms: int | None
+    heartbeat_at_ms: int | None
+    lease_ms: int
+    expires_at_ms: int | None
+    ends_at_ms: int | None
+    outcome: str | None
+    outcome_detail: str
+
+
+class HeartbeatRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Renew a held lease."""
+
+    epoch: int
+
+
+class ReleaseRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Give a lease back, or leave the line."""
+
+    epoch: int | None = None
+    """Refused unless equal; `null`: whatever it is."""
+    outcome: Literal["healthy", "poison"] = "healthy"
+    """`poison`: nobody may hold this node again."""
+    detail: str = ""
+
+
+class RevokeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Take a lease away from its holder."""
+
+    detail: str = ""
+
+
+# -- commands under a lease: JSON frames of the WebSocket `/v1/leases/{lease_id}/exec` -----------
+
+
+class _Frame(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """Base of what goes over the WebSocket; bytes are base64 text."""
+
+
+class RunStart(_Frame, frozen=True, kw_only=True, tag="start"):
+    """First frame of the client: what to run."""
+
+    argv: Annotated[list[str], Meta(min_length=1)]
+    env: dict[str, str] = {}
+    cwd: str | None = None
+    """The lease's own folder, unless given."""
+    has_stdin: bool = False
+
+
+class RunInput(_Frame, frozen=True, kw_only=True, tag="stdin"):
+    """Bytes for standard input; `eof` closes it after them."""
+
+    data: bytes = b""
+    eof: bool = False
+
+
+class RunSignal(_Frame, frozen=True, kw_only=True, tag="signal"):
+    """A signal, by name, for the command's process group."""
+
+    signal: str
+
+
+class RunOutput(_Frame, frozen=True, kw_only=True, tag="output"):
+    """Bytes that the command wrote."""
+
+    stream: Literal["stdout", "stderr"]
+    data: bytes
+
+
+class RunExit(_Frame, frozen=True, kw_only=True, tag="exit"):
+    """Last frame of the server: how the command ended; exactly one is set."""
+
+    exit_code: int | None = None
+    signal: str | None = None
+    error: str | None = None
+
+
+RunFromClient: TypeAlias = RunStart | RunInput | RunSignal
+RunFromServer: TypeAlias = RunOutput | RunExit

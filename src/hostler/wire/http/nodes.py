@@ -1,0 +1,151 @@
+"""Nodes and pools, and what an operator asks of nodes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from hostler.wire.http.shapes import ShapeView
+
+
+class CordonView(msgspec.Struct, frozen=True, kw_only=True):
+    """No new allocations or leases."""
+
+    by: str
+    reason: str
+    at_ms: int
+
+
+class DrainView(msgspec.Struct, frozen=True, kw_only=True):
+    """The node is to be empty by an instant."""
+
+    by: str
+    deadline_at_ms: int
+    then_retire: bool
+    is_overdue: bool
+
+
+class LaunchFailureView(msgspec.Struct, frozen=True, kw_only=True):
+    """The last word about a launch that brought nothing."""
+
+    code: str
+    message: str
+    is_certain: bool
+
+
+class NoteView(msgspec.Struct, frozen=True, kw_only=True):
+    """Why something is not (yet) done, by who decides it."""
+
+    by: str
+    """The controller."""
+    reason: str
+    detail: str
+    since_at_ms: int
+
+
+class NodeView(msgspec.Struct, frozen=True, kw_only=True):
+    """A place where work can run."""
+
+    node_id: str
+    pool: str
+    tier: str
+    provider: str
+    offer: str
+    origin: str
+    zone: str
+    reliability: str
+    price_microusd_per_hour: int
+    shape: ShapeView
+    is_inventory_reported: bool
+    phase: str
+    phase_since_at_ms: int
+    created_at_ms: int
+    epoch: int
+    machine_id: str | None
+    launch_failure: LaunchFailureView | None
+    hostname: str
+    health: str
+    health_since_at_ms: int
+    silent_since_at_ms: int | None
+    is_connected: bool
+    """Its agent's link is up at this server."""
+    cordon: CordonView | None
+    drain: DrainView | None
+    retire_reason: str | None
+    is_spare: bool
+    spare_band: str | None
+    slot_count: int
+    lease_count: int
+    allocation_count: int
+    use_count: int
+    idle_since_at_ms: int | None
+    notes: list[NoteView]
+
+
+class CordonRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Let nothing new onto a node."""
+
+    reason: str = ""
+
+
+class DrainRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Cordon a node and move what is there."""
+
+    deadline_ms: Annotated[int, Meta(ge=0, le=366 * 86_400_000)] = 300_000
+    then_retire: bool = False
+    """Stop its machine when it is empty."""
+
+
+class OfferView(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of machine that a tier can launch."""
+
+    name: str
+    shape: ShapeView
+    price_microusd_per_hour: int
+    cooling_until_at_ms: int | None
+    """Left alone until then, after a failed launch."""
+
+
+class TierView(msgspec.Struct, frozen=True, kw_only=True):
+    """One source of capacity."""
+
+    name: str
+    kind: str
+    provider: str
+    reliability: str
+    zone: str
+    node_count: int
+    """Nodes that are not retired."""
+    node_count_max: int
+    offers: list[OfferView]
+
+
+class PoolView(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes under one policy, counted."""
+
+    name: str
+    is_enabled: bool
+    generation: int
+    tiers: list[TierView]
+    warm_count: int
+    """Desired."""
+    spare_count: int
+    """Desired."""
+    spare_band: str | None
+    slot_count: int
+    node_count: int
+    starting_count: int
+    """Requested or booting."""
+    ready_count: int
+    idle_count: int
+    """Ready, live and empty, spares included."""
+    present_spare_count: int
+    held_count: int
+    """Leases held."""
+    waiting_count: int
+    """Leases in line."""
+    lease_ms: int
+    lease_ms_max: int | None
+    notes: list[NoteView]
