@@ -43,3 +43,11 @@ RECEIPT_MS = 86_400_000
 
 LISTS_WITHOUT_MACHINE = 2
 """Complete lists in a row that must miss a machine before its absence counts."""
+
+COOLDOWN_MEMORY_MS = 600_000
+"""How long after its end a pause is remembered, so that an offer that keeps failing is paused for
+longer each time. Twice the longest pause: an offer that failed less often than that is well."""
+
+FENCE_MARGIN_MS = 1_000
+"""Time between the end of a cut-off agent's own stop and our placing its work elsewhere: a kill
+takes milliseconds, and two clocks drift less than 100 ms apart in the minute that is measured."""

@@ -113,6 +113,8 @@ class OutboxEntry(Record, frozen=True, kw_only=True):
     attempt_count: int = 0
     next_at_ms: int
     """When it is sent (again): the next try while due, the end of patience while sent."""
+    is_doubtful: bool = False
+    """An attempt may have had its effect without our hearing of it."""
     last_code: str = ""
     """How the last attempt failed, while one has."""
     last_message: str = ""

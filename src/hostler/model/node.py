@@ -118,6 +118,8 @@ class Drain(Value, frozen=True, kw_only=True):
     """True: the machine is stopped when it is empty; false: the node stays, cordoned."""
     is_overdue: bool = False
     """The deadline has passed and something is still here; it has been said once."""
+    is_done: bool = False
+    """The node has been seen empty; it has been said once."""
 
 
 class LaunchFailure(Value, frozen=True, kw_only=True):
@@ -163,6 +165,14 @@ class Node(Record, frozen=True, kw_only=True):
     health_since_at_ms: int = 0
     silent_since_at_ms: int | None = None
     """Since when we hear nothing although we listen; `None` while we hear."""
+    is_link_down: bool = False
+    """The silence began with the end of its connection, so the machine may be gone."""
+    checked_at_ms: int | None = None
+    """When the provider was last asked, in this silence, whether the machine exists."""
+    loss_held_until_at_ms: int | None = None
+    """The brake keeps it suspect until here although its silence is long enough to be lost."""
+    fence_grace_ms: int = 0
+    """Longest stop grace of what it holds: what a cut-off agent may need to stop its own work."""
     cordon: Cordon | None = None
     drain: Drain | None = None
     retire_reason: RetireReason | None = None

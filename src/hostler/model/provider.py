@@ -18,8 +18,8 @@ class ProviderState(Record, frozen=True, kw_only=True):
     listed_at_ms: int | None = None
     """When a complete list last came in."""
     next_list_at_ms: int = 0
-    absent_once: dict[str, int] = {}
-    """Machines that one list missed and when; absence from one list is not absence."""
+    absent_list_counts: dict[str, int] = {}
+    """Machines that we know and lists missed, with how many in a row; one is not absence."""
 
     @property
     def key(self) -> str:
@@ -36,7 +36,11 @@ class Cooldown(Record, frozen=True, kw_only=True):
     """`pool/tier/offer`."""
     failure_count: int
     """Failures in a row; the pause doubles with each, to a ceiling."""
+    failed_at_ms: int
+    """When it last failed."""
     until_at_ms: int
+    is_over: bool = False
+    """The pause has passed; the record stays a while, so that the next one is longer."""
     code: str
     """The failure's kind."""
     message: str

@@ -1,15 +1,86 @@
-"""Being written."""
+"""A configuration is applied, whole or not at all; and the process has begun."""
 
 from __future__ import annotations
 
-from typing import Any
+from msgspec.structs import asdict, replace
 
+from hostler.core import outbox
+from hostler.core.absorb.configuration_check import problems_of
+from hostler.core.events import EventKind
+from hostler.core.inputs import ApplyConfiguration, ServerStarted
+from hostler.core.replies import Refused
 from hostler.core.txn import Txn
+from hostler.model import Allocation, Cooldown, Lease, Node, Pool, ProviderState, Settings
+from hostler.model.node import Health, NodePhase
 
 
-def apply_configuration(txn: Txn, one: Any) -> None:
-    """Being written."""
+def apply_configuration(txn: Txn, one: ApplyConfiguration) -> None:
+    """Make the configuration the desired one, or name every problem with it and change nothing."""
+    problems = problems_of(one)
+    if problems:
+        txn.reply(
+            one.request_id,
+            Refused(
+                code="configuration_invalid",
+                message=f"the configuration has {len(problems)} problem(s)",
+                problems=tuple(problems),
+            ),
+        )
+        return
+    is_changed = _put_settings(txn, one)
+    for pool in sorted(one.pools, key=lambda each: each.name):
+        is_changed |= _put_pool(txn, replace(pool, is_enabled=True))
+    named = {pool.name for pool in one.pools}
+    for pool in list(txn.fleet.pools.in_order()):
+        if pool.name not in named:
+            is_changed |= _put_pool(txn, replace(pool, is_enabled=False))
+    txn.accept(one.request_id, Settings.KEY, is_repeat=not is_changed)
+    if not is_changed:
+        return
+    for cooldown in list(txn.fleet.cooldowns.in_order()):
+        txn.remove(cooldown)  # whoever changed the configuration may have mended the offer
+    for kind in (Node, Lease, Allocation, Cooldown):
+        txn.retime(kind.KIND)
+    txn.touch_all()
+    txn.emit(EventKind.CONFIGURATION_APPLIED, {"principal": one.principal})
 
 
-def server_started(txn: Txn, one: Any) -> None:
-    """Being written."""
+def _put_settings(txn: Txn, one: ApplyConfiguration) -> bool:
+    """Write the settings; the fleet's id is given once and stays."""
+    before = txn.fleet.settings
+    fleet_id = one.fleet_id if before is None else before.fleet_id
+    generation = 1 if before is None else before.generation
+    wanted = Settings(fleet_id=fleet_id, generation=generation, **asdict(one.settings))
+    if wanted == before:
+        return False
+    txn.put(replace(wanted, generation=generation + (before is not None)))
+    return True
+
+
+def _put_pool(txn: Txn, pool: Pool) -> bool:
+    before = txn.fleet.pools.get(pool.name)
+    generation = 1 if before is None else before.generation
+    wanted = replace(pool, generation=generation)
+    if wanted == before:
+        return False
+    txn.put(replace(wanted, generation=generation + (before is not None)))
+    return True
+
+
+def server_started(txn: Txn, one: ServerStarted) -> None:
+    """Begin to listen: silence counts from now, everything unsettled is sent again.
+
+    A node that was suspect stays so until it is heard, but none may become so, or be lost, before
+    we have listened to it for as long as the settings say.
+    """
+    fleet = txn.fleet
+    for phase in (NodePhase.READY, NodePhase.DRAINING):
+        for key in fleet.index.nodes_by_phase.keys(phase.value):
+            node = fleet.nodes[key]
+            if node.health is not Health.LOST:
+                txn.change(node, silent_since_at_ms=txn.now_ms, is_link_down=False)
+    for provider in list(fleet.tables[ProviderState.KIND].in_order()):
+        txn.change(provider, next_list_at_ms=txn.now_ms)
+    outbox.make_all_due(txn)
+    txn.touch_all()
+    txn.emit(EventKind.SERVER_STARTED, {}, version=one.version)
