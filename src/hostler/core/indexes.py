@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
-from hostler.core.tables import LineIndex, Order, SetIndex
-from hostler.model import Allocation, Lease, Node, OutboxEntry, Replica, Token
+from hostler.core.line import LeaseLine
+from hostler.core.slot_index import SlotIndex
+from hostler.core.tables import LineIndex, SetIndex
+from hostler.model import Allocation, Lease, Node, OutboxEntry, Pool, Replica, Token
 from hostler.model.allocation import AllocationPhase
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
 from hostler.model.lease import LeasePhase
@@ -17,40 +21,6 @@ from hostler.model.replica import ReplicaPhase
 def tier_key(pool: str, tier: str) -> str:
     """Return the bucket of a tier."""
     return f"{pool}/{tier}"
-
-
-def fairness_bucket(pool: str, fairness_key: str) -> str:
-    """Return the bucket of one key's leases in one pool."""
-    return f"{pool}\x00{fairness_key}"
-
-
-def node_class(node: Node) -> str:
-    """Return the bucket of nodes that offer the same to a lease: an offer, or one own box."""
-    kind = node.offer or f"={node.node_id}"
-    return f"{node.pool}\x00{node.tier}\x00{kind}"
-
-
-def _is_free_for_lease(node: Node) -> bool:
-    return (
-        node.takes_work
-        and not node.is_spare
-        and node.retire_reason is None
-        and node.allocation_count == 0
-        and node.lease_count < node.slot_count
-    )
-
-
-def _free_place(node: Node) -> tuple[str, Order] | None:
-    """Fullest first, then longest idle: a node is emptied or filled, and wear is even."""
-    if not _is_free_for_lease(node):
-        return None
-    return node.pool, (-node.lease_count, node.idle_since_at_ms or 0, node.node_id)
-
-
-def _free_class_place(node: Node) -> tuple[str, Order] | None:
-    if not _is_free_for_lease(node):
-        return None
-    return node_class(node), (-node.lease_count, node.idle_since_at_ms or 0, node.node_id)
 
 
 def _idle_bucket(node: Node) -> str | None:
@@ -86,9 +56,8 @@ class Indexes:
         )
         self.nodes_idle = SetIndex[Node](_idle_bucket)
         """Ready, live, holding nothing, spare or not."""
-        self.nodes_free = LineIndex[Node](_free_place)
-        """Nodes with a free slot for a lease, by pool."""
-        self.nodes_free_by_class = LineIndex[Node](_free_class_place)
+        self.nodes_free = SlotIndex()
+        """Nodes with a free slot for a lease."""
         self.allocations_by_node = SetIndex[Allocation](lambda a: a.node_id if a.is_live else None)
         self.allocations_by_replica = SetIndex[Allocation](
             lambda a: a.replica_id if a.is_live else None
@@ -119,24 +88,13 @@ class Indexes:
         self.leases_by_node = SetIndex[Lease](
             lambda x: x.node_id if x.phase is LeasePhase.HELD else None
         )
-        self.leases_by_key = SetIndex[Lease](
-            lambda x: (
-                fairness_bucket(x.pool, x.fairness_key) if x.phase is LeasePhase.HELD else None
-            )
-        )
         self.leases_held = SetIndex[Lease](lambda x: x.pool if x.phase is LeasePhase.HELD else None)
-        self.leases_waiting = LineIndex[Lease](
-            lambda x: (
-                (x.pool, (-x.priority, x.requested_at_ms, x.lease_id))
-                if x.phase is LeasePhase.WAITING
-                else None
-            )
-        )
+        self.leases_waiting = LeaseLine()
         self.commands_by_target = SetIndex[OutboxEntry](_command_bucket)
         """Buckets are `node:ID` for what an agent does and `provider:NAME` for the rest."""
         self.tokens_by_hash = SetIndex[Token](lambda t: t.sha256)
-        self._by_kind: dict[str, tuple[SetIndex[Any] | LineIndex[Any], ...]] = {
-            Node.KIND: (
+        self._by_kind: dict[str, tuple[_Follow, ...]] = {
+            Node.KIND: _follows(
                 self.nodes_by_pool,
                 self.nodes_by_tier,
                 self.nodes_by_phase,
@@ -145,32 +103,51 @@ class Indexes:
                 self.nodes_spare,
                 self.nodes_idle,
                 self.nodes_free,
-                self.nodes_free_by_class,
             ),
-            Allocation.KIND: (
+            Allocation.KIND: _follows(
                 self.allocations_by_node,
                 self.allocations_by_replica,
                 self.allocations_by_bundle,
                 self.allocations_by_phase,
-                self.allocations_reserved,
             ),
-            Replica.KIND: (
-                self.replicas_by_bundle,
-                self.replicas_by_phase,
-                self.replicas_by_bundle_phase,
-                self.replicas_pending,
+            Replica.KIND: _follows(
+                self.replicas_by_bundle, self.replicas_by_phase, self.replicas_pending
             ),
-            Lease.KIND: (
-                self.leases_by_node,
-                self.leases_by_key,
-                self.leases_held,
-                self.leases_waiting,
-            ),
-            OutboxEntry.KIND: (self.commands_by_target,),
-            Token.KIND: (self.tokens_by_hash,),
+            Lease.KIND: _follows(self.leases_by_node, self.leases_held, self.leases_waiting),
+            OutboxEntry.KIND: _follows(self.commands_by_target),
+            Pool.KIND: (self.leases_waiting.update_pool,),
+            Token.KIND: _follows(self.tokens_by_hash),
+        }
+        self._by_kind_moving: dict[str, tuple[_Follow, ...]] = {
+            **self._by_kind,
+            Node.KIND: _follows(self.nodes_idle, self.nodes_free),
+            OutboxEntry.KIND: (),
         }
 
     def update(self, kind: str, key: str, old: Record | None, new: Record | None) -> None:
         """Let every index of the kind follow one write."""
-        for index in self._by_kind.get(kind, ()):
-            index.update(key, old, new)
+        follows = self._by_kind.get(kind, ())
+        if old is not None and new is not None:
+            steady = _STEADY.get(kind)
+            if steady is not None and steady(old) == steady(new):
+                follows = self._by_kind_moving[kind]
+        for follow in follows:
+            follow(key, old, new)
+
+
+_Follow = Callable[[str, Any, Any], None]
+
+
+def _follows(
+    *indexes: SetIndex[Any] | LineIndex[Any] | SlotIndex | LeaseLine,
+) -> tuple[_Follow, ...]:
+    return tuple(index.update for index in indexes)
+
+
+_STEADY: dict[str, Callable[[Any], Any]] = {
+    Node.KIND: attrgetter("phase", "is_spare", "machine_id", "pool", "tier", "provider"),
+    OutboxEntry.KIND: attrgetter("command"),
+}
+"""Fields of a kind that seldom change, and on which most of its indexes depend: while they stay,
+only the indexes that depend on other fields are asked. A new index of one of these kinds goes into
+`_by_kind_moving` too, unless these fields are all that it looks at."""

@@ -80,32 +80,33 @@ class SetIndex(Generic[R]):
 Order = tuple[int | str, ...]
 
 
-class LineIndex(Generic[R]):
-    """Keys of records by bucket, in an order: a line whose head costs no search.
+class Line:
+    """Keys by bucket, in an order: a line whose head costs no search.
 
-    Each bucket is a heap with lazy deletion: an entry counts only while the record's present place
-    is the one it was pushed with. Orders end in the key, so that there are no ties.
+    Each bucket is a heap with lazy deletion: an entry counts only while the key's present place is
+    the one it was pushed with. Orders end in the key, so that there are no ties.
     """
 
-    def __init__(self, place_of: Callable[[R], tuple[str, Order] | None]) -> None:
-        self._place_of = place_of
+    def __init__(self) -> None:
         self._places: dict[str, tuple[str, Order]] = {}
         self._heaps: dict[str, list[tuple[Order, str]]] = {}
         self._counts: dict[str, int] = {}
 
-    def update(self, key: str, old: R | None, new: R | None) -> None:
-        """Follow one write."""
+    def set(self, key: str, place: tuple[str, Order] | None) -> None:
+        """Make this the key's bucket and order, in place of any other; `None` for none."""
         before = self._places.get(key)
-        after = None if new is None else self._place_of(new)
-        if before == after:
+        if before == place:
             return
         if before is not None:
             del self._places[key]
             self._leave(before[0])
-        if after is not None:
-            self._places[key] = after
-            bucket, order = after
-            heapq.heappush(self._heaps.setdefault(bucket, []), (order, key))
+        if place is not None:
+            self._places[key] = place
+            bucket, order = place
+            heap = self._heaps.get(bucket)
+            if heap is None:
+                heap = self._heaps[bucket] = []
+            heapq.heappush(heap, (order, key))
             self._counts[bucket] = self._counts.get(bucket, 0) + 1
 
     def _leave(self, bucket: str) -> None:
@@ -123,29 +124,48 @@ class LineIndex(Generic[R]):
     def _counts_now(self, bucket: str, entry: tuple[Order, str]) -> bool:
         return self._places.get(entry[1]) == (bucket, entry[0])
 
-    def first(self, bucket: str) -> str | None:
-        """Return the key at the head, or `None`."""
+    def head(self, bucket: str) -> tuple[Order, str] | None:
+        """Return order and key of who stands first, or `None`."""
         heap = self._heaps.get(bucket)
         while heap:
             if self._counts_now(bucket, heap[0]):
-                return heap[0][1]
+                return heap[0]
             heapq.heappop(heap)
         return None
+
+    def first(self, bucket: str) -> str | None:
+        """Return the key at the head, or `None`."""
+        head = self.head(bucket)
+        return None if head is None else head[1]
 
     def count(self, bucket: str) -> int:
         """Return how many stand in line, at no cost."""
         return self._counts.get(bucket, 0)
 
+    def places(self, bucket: str) -> list[tuple[Order, str]]:
+        """Return order and key of everyone in line, in order; costs a sort."""
+        heap = self._heaps.get(bucket, [])
+        return sorted(dict.fromkeys(e for e in heap if self._counts_now(bucket, e)))
+
     def keys(self, bucket: str) -> list[str]:
         """Return everyone in line, in order; costs a sort."""
-        heap = self._heaps.get(bucket, [])
-        return [
-            key for _, key in sorted(dict.fromkeys(e for e in heap if self._counts_now(bucket, e)))
-        ]
+        return [key for _, key in self.places(bucket)]
 
     def buckets(self) -> list[str]:
         """Return the buckets that are not empty, sorted."""
         return sorted(self._counts)
+
+
+class LineIndex(Line, Generic[R]):
+    """A line of records, each with a place that follows from the record alone."""
+
+    def __init__(self, place_of: Callable[[R], tuple[str, Order] | None]) -> None:
+        super().__init__()
+        self._place_of = place_of
+
+    def update(self, key: str, old: R | None, new: R | None) -> None:  # noqa: ARG002  # all indexes are fed alike
+        """Follow one write."""
+        self.set(key, None if new is None else self._place_of(new))
 
 
 class Timers:

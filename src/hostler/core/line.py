@@ -1,0 +1,223 @@
+"""The waiting line of leases, in groups of equal pool, requirement and fairness key.
+
+Within a group nobody can be served before the first, so whoever looks for the next lease looks at
+one of each requirement. A group whose key is at its cap stands aside as a whole: a release costs
+the same with ten thousand leases of a capped key in line as with none.
+"""
+
+from __future__ import annotations
+
+from hostler.base.encoding import encode
+from hostler.core.tables import Line, Order
+from hostler.model import Lease, Pool
+from hostler.model.lease import LeasePhase
+from hostler.model.shape import NOTHING_REQUIRED, Requirement
+
+_SEPARATOR = "\x00"
+
+
+class _Group:
+    """Waiting leases of one pool, requirement and key."""
+
+    __slots__ = ("count", "name", "text", "wanted", "wish")
+
+    def __init__(self, name: str, text: str, wish: _Wish) -> None:
+        self.name = name
+        self.text = text
+        self.wish = wish
+        self.count = 0
+        self.wanted = 0
+        """How many of them could be granted, as far as the key's cap goes."""
+
+
+class _Wish:
+    """One requirement in one pool, with everyone who has it."""
+
+    __slots__ = ("bucket", "count", "requirement", "wanted")
+
+    def __init__(self, bucket: str, requirement: Requirement) -> None:
+        self.bucket = bucket
+        self.requirement = requirement
+        self.count = 0
+        self.wanted = 0
+
+
+class _Key:
+    """What one fairness key holds and waits for in one pool."""
+
+    __slots__ = ("groups", "held_count")
+
+    def __init__(self) -> None:
+        self.held_count = 0
+        self.groups: dict[str, _Group] = {}
+
+
+class LeaseLine:
+    """Who waits, in the order of priority and then age, and who of them may be served."""
+
+    def __init__(self) -> None:
+        self._members = Line()
+        """Leases by group."""
+        self._fronts = Line()
+        """Groups by wish, each at the place of its first lease; those of capped keys are out."""
+        self._group_by_lease: dict[str, tuple[_Group, _Key]] = {}
+        self._wishes: dict[str, dict[str, _Wish]] = {}
+        self._keys: dict[str, dict[str, _Key]] = {}
+        self._counts: dict[str, int] = {}
+        self._caps: dict[str, int] = {}
+
+    # -- following writes --------------------------------------------------------------------
+
+    def update(self, key: str, old: Lease | None, new: Lease | None) -> None:
+        """Follow one write of a lease."""
+        before = None if old is None else old.phase
+        after = None if new is None else new.phase
+        if before is after:
+            return
+        if old is not None and before is LeasePhase.WAITING:
+            self._leave(key, old)
+        if old is not None and before is LeasePhase.HELD:
+            self._hold(old, -1)
+        if new is not None and after is LeasePhase.HELD:
+            self._hold(new, 1)
+        if new is not None and after is LeasePhase.WAITING:
+            self._enter(key, new)
+
+    def update_pool(self, key: str, _old: Pool | None, new: Pool | None) -> None:
+        """Follow one write of a pool: its cap decides who stands aside."""
+        cap = None if new is None else new.lease_per_key_max
+        if cap == self._caps.get(key):
+            return
+        if cap is None:
+            del self._caps[key]
+        else:
+            self._caps[key] = cap
+        for held in self._keys.get(key, {}).values():
+            self._arrange(key, held)
+
+    def _enter(self, lease_id: str, lease: Lease) -> None:
+        key = self._key(lease.pool, lease.fairness_key)
+        text = _text_of(lease.requirement)
+        group = key.groups.get(text)
+        if group is None:
+            wish = self._wish(lease.pool, text, lease.requirement)
+            name = f"{wish.bucket}{_SEPARATOR}{lease.fairness_key}"
+            group = key.groups[text] = _Group(name, text, wish)
+        order: Order = (-lease.priority, lease.requested_at_ms, len(lease_id), lease_id)
+        self._members.set(lease_id, (group.name, order))
+        self._group_by_lease[lease_id] = (group, key)
+        group.count += 1
+        group.wish.count += 1
+        self._counts[lease.pool] = self._counts.get(lease.pool, 0) + 1
+        self._arrange(lease.pool, key)
+
+    def _leave(self, lease_id: str, lease: Lease) -> None:
+        group, key = self._group_by_lease.pop(lease_id)
+        self._members.set(lease_id, None)
+        group.count -= 1
+        group.wish.count -= 1
+        self._counts[lease.pool] -= 1
+        self._arrange(lease.pool, key)
+        if not group.count:
+            del key.groups[group.text]
+            if not group.wish.count:
+                del self._wishes[lease.pool][group.text]
+        self._forget(lease, key)
+
+    def _hold(self, lease: Lease, by: int) -> None:
+        key = self._key(lease.pool, lease.fairness_key)
+        key.held_count += by
+        if key.groups:
+            self._arrange(lease.pool, key)
+        self._forget(lease, key)
+
+    def _forget(self, lease: Lease, key: _Key) -> None:
+        if not key.held_count and not key.groups:
+            del self._keys[lease.pool][lease.fairness_key]
+
+    def _key(self, pool: str, fairness_key: str) -> _Key:
+        keys = self._keys.get(pool)
+        if keys is None:
+            keys = self._keys[pool] = {}
+        found = keys.get(fairness_key)
+        if found is None:
+            found = keys[fairness_key] = _Key()
+        return found
+
+    def _wish(self, pool: str, text: str, requirement: Requirement) -> _Wish:
+        wishes = self._wishes.setdefault(pool, {})
+        found = wishes.get(text)
+        if found is None:
+            found = wishes[text] = _Wish(f"{pool}{_SEPARATOR}{text}", requirement)
+        return found
+
+    def _arrange(self, pool: str, key: _Key) -> None:
+        """Let the groups of a key stand where its first leases do, or aside while it is capped."""
+        cap = self._caps.get(pool)
+        room = None if cap is None else max(0, cap - key.held_count)
+        fronts = [(self._members.head(group.name), group) for group in key.groups.values()]
+        if len(fronts) > 1 and room:
+            # Who of one key comes first takes what room there is.
+            fronts.sort(key=lambda front: (front[0] is None, front[0]))
+        left = room
+        for head, group in fronts:
+            wanted = group.count if left is None else min(group.count, left)
+            if left is not None:
+                left -= wanted
+            group.wish.wanted += wanted - group.wanted
+            group.wanted = wanted
+            is_aside = head is None or room == 0
+            self._fronts.set(
+                group.name, None if is_aside or head is None else (group.wish.bucket, head[0])
+            )
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def count(self, pool: str) -> int:
+        """Return how many wait in the pool's line, at no cost."""
+        return self._counts.get(pool, 0)
+
+    def held_count(self, pool: str, fairness_key: str) -> int:
+        """Return how many leases a key holds in the pool, at no cost."""
+        key = self._keys.get(pool, {}).get(fairness_key)
+        return 0 if key is None else key.held_count
+
+    def fronts(self, pool: str) -> list[str]:
+        """Return the first lease of each requirement, in line order; capped keys stand aside."""
+        heads = [
+            head
+            for wish in self._wishes.get(pool, {}).values()
+            if (head := self._fronts.head(wish.bucket)) is not None
+        ]
+        if len(heads) > 1:
+            heads.sort()
+        return [self._members.first(name) or "" for _, name in heads]
+
+    def demand(self, pool: str) -> list[tuple[Requirement, int]]:
+        """Return how many more slots of each requirement could be used, in line order.
+
+        Leases that their key's cap holds back want nothing: a slot more would not help them.
+        """
+        wishes = [
+            (self._fronts.head(wish.bucket), wish)
+            for wish in self._wishes.get(pool, {}).values()
+            if wish.wanted
+        ]
+        wishes.sort(key=lambda each: each[0] or ((), ""))
+        return [(wish.requirement, wish.wanted) for _, wish in wishes]
+
+    def requirements(self, pool: str) -> list[Requirement]:
+        """Return every requirement that somebody in line has."""
+        return [wish.requirement for _, wish in sorted(self._wishes.get(pool, {}).items())]
+
+    def keys(self, pool: str) -> list[str]:
+        """Return everyone in line, in order; costs a sort of the whole line."""
+        names = [
+            group.name for key in self._keys.get(pool, {}).values() for group in key.groups.values()
+        ]
+        places = [place for name in names for place in self._members.places(name)]
+        return [lease_id for _, lease_id in sorted(places)]
+
+
+def _text_of(requirement: Requirement) -> str:
+    return "" if requirement == NOTHING_REQUIRED else encode(requirement).decode()

@@ -1,0 +1,73 @@
+"""Slots: what one offers, and whether a requirement fits in it.
+
+A node is cut into `slot_count` equal slots, so that any two leases on it can never together ask for
+more than it has. A whole node in one slot is the usual case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from hostler.model import Pool
+from hostler.model.pool import TierKind
+from hostler.model.reason import Reason
+from hostler.model.shape import CapabilityRequest, Requirement, Shape
+
+if TYPE_CHECKING:
+    from hostler.core.fleet import Fleet
+
+
+def misfit(shape: Shape, slot_count: int, requirement: Requirement) -> Reason | None:
+    """Return the first reason why one slot of such a node cannot serve, or `None` if it can."""
+    for need, have, reason in (
+        (requirement.capacity, shape.capacity, Reason.CAPACITY),
+        (requirement.cores_milli, shape.cores_milli, Reason.CORES),
+        (requirement.memory_bytes, shape.memory_bytes, Reason.MEMORY),
+    ):
+        if need and have is None:
+            return Reason.NOT_REPORTED
+        if have is not None and need * slot_count > have:
+            return reason
+    for wanted in requirement.capabilities:
+        reason_missing = _capability_misfit(shape, slot_count, wanted)
+        if reason_missing is not None:
+            return reason_missing
+    return None
+
+
+def _capability_misfit(shape: Shape, slot_count: int, wanted: CapabilityRequest) -> Reason | None:
+    if shape.capabilities is None:
+        return Reason.NOT_REPORTED
+    named = [each for each in shape.capabilities if each.name == wanted.name]
+    if not named:
+        return Reason.CAPABILITY_MISSING
+    alike = [each for each in named if _has(each.attributes, wanted.attributes)]
+    if not alike:
+        return Reason.CAPABILITY_ATTRIBUTE
+    if sum(each.count for each in alike) < wanted.count * slot_count:
+        return Reason.CAPABILITY_COUNT
+    return None
+
+
+def _has(attributes: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    return all(attributes.get(name) == value for name, value in wanted.items())
+
+
+def could_ever_fit(fleet: Fleet, pool: Pool, requirement: Requirement) -> bool:
+    """Say whether any node of the pool, or any that it could launch, would serve.
+
+    A fixed tier that no node has joined yet may bring anything, so it is given the doubt.
+    """
+    for tier in pool.tiers:
+        if tier.kind is TierKind.FIXED:
+            if fleet.index.nodes_by_tier.count(f"{pool.name}/{tier.name}") == 0:
+                return True
+        elif tier.node_count_max > 0 and any(
+            misfit(offer.shape, pool.slot_count, requirement) is None for offer in tier.offers
+        ):
+            return True
+    return any(
+        misfit(shape, slot_count, requirement) in (None, Reason.NOT_REPORTED)
+        for shape, slot_count in fleet.index.nodes_free.classes(pool.name)
+    )
