@@ -19,9 +19,12 @@ from hostler.ports.store import (
     StoreFailed,
     StoreFull,
 )
+from hostler.store.codec import RecordFormat
 from hostler.store.sqlite import writer as sqlite_writer
 from hostler.store.sqlite.connection import driver
+from hostler.store.sqlite.schema import Layout
 from hostler.store.sqlite.store import SqliteStore
+from tests.store import raw
 
 LARGE = [Change("bundle", "b-1", os.urandom(4 << 20))]
 
@@ -147,6 +150,20 @@ async def test_a_commit_that_happened_although_its_end_failed_has_happened(
     loaded = await store.load()
     assert (loaded.revision, loaded.records["node"]["n-2"]) == (2, b"two")
     await store.close()
+
+
+async def test_a_backup_that_does_not_fit_keeps_the_file_from_being_upgraded(
+    tmp_path: Path,
+) -> None:
+    store, _ = await store_with_a_commit(tmp_path)
+    await store.commit(Commit(2, 0, 0, [Change("bundle", "b-1", os.urandom(1 << 20))]))
+    await store.close()
+    path = tmp_path / "hostler.db"
+    before = raw.everything(path)
+    with files_no_longer_than(128 << 10), pytest.raises(StoreFailed):
+        await SqliteStore.open(path, Layout(record_format=RecordFormat(version=2)))
+    assert {file.name for file in tmp_path.iterdir()} == {"hostler.db", "hostler.db.lock"}
+    assert raw.everything(path) == before
 
 
 async def test_the_wal_stays_bounded(tmp_path: Path) -> None:
