@@ -27,6 +27,9 @@ class Request(Input, frozen=True, kw_only=True):
 
     request_id: str
     principal: str
+    idempotency_key: str = ""
+    """The same key from the same principal is the same request: it is done once and answered alike
+    (`core/absorb/receipts.py`). Empty: each is a request of its own."""
 
 
 class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +116,6 @@ class AcquireLease(Request, frozen=True, kw_only=True, tag="acquire_lease"):
     """Longest time in line; 0 refuses at once when nothing is free."""
     lease_ms: int | None = None
     """Shorter than the pool's, if given."""
-    idempotency_key: str = ""
 
 
 class HeartbeatLease(Request, frozen=True, kw_only=True, tag="heartbeat_lease"):
@@ -124,7 +126,7 @@ class HeartbeatLease(Request, frozen=True, kw_only=True, tag="heartbeat_lease"):
 
 
 class ReleaseLease(Request, frozen=True, kw_only=True, tag="release_lease"):
-    """Settle a held lease, or leave the line. Repeating it changes nothing and is answered alike."""
+    """Settle a held lease, or leave the line. Repeating it changes nothing and answers alike."""
 
     lease_id: LeaseId
     epoch: int | None = None

@@ -137,6 +137,11 @@ class Txn:
         """Answer a request, once the step is durable."""
         self._replies.append(Reply(request_id=request_id, result=result))
 
+    def answer_to(self, request_id: str) -> Result | None:
+        """Return what this step answers a request, or `None` while it has not."""
+        found = (r.result for r in reversed(self._replies) if r.request_id == request_id)
+        return next(found, None)
+
     def accept(self, request_id: str, subject_id: str = "", *, is_repeat: bool = False) -> None:
         """Answer yes."""
         self.reply(request_id, Accepted(subject_id=subject_id, is_repeat=is_repeat))

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from hostler.core.absorb import agents, bundles, configuration, leases, nodes, outcomes, tokens
+from hostler.core.absorb import (
+    agents,
+    bundles,
+    configuration,
+    leases,
+    nodes,
+    outcomes,
+    receipts,
+    tokens,
+)
 from hostler.core.inputs import (
     AcquireLease,
     AgentSaidHello,
@@ -27,6 +36,7 @@ from hostler.core.inputs import (
     InventoryReported,
     JoinAgent,
     ReleaseLease,
+    Request,
     RevokeToken,
     ServerStarted,
     SilenceNoticed,
@@ -37,8 +47,20 @@ from hostler.core.inputs import (
 from hostler.core.txn import Txn
 
 
-def absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0912  # one arm an input: a table, not a tangle
-    """Write down what one input says."""
+def absorb(txn: Txn, one: AnyInput) -> None:
+    """Write down what one input says; a request with an idempotency key only once."""
+    match one:
+        case AcquireLease():
+            leases.acquire(txn, one)  # keeps its own receipt: a refused wait is remembered too
+        case Request() if one.idempotency_key:
+            if not receipts.answer(txn, one):
+                _absorb(txn, one)
+                receipts.keep(txn, one)
+        case _:
+            _absorb(txn, one)
+
+
+def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901  # one arm an input: a table, not a tangle
     match one:
         case ApplyConfiguration():
             configuration.apply_configuration(txn, one)
