@@ -14,6 +14,7 @@ from hostler.core.txn import Txn
 from hostler.model import Allocation, Lease, Node
 from hostler.model.allocation import AllocationPhase, AllocationTrigger, EndCause, Ended
 from hostler.model.command import StartAllocation, StopAllocation
+from hostler.model.launch import Disconnect
 from hostler.model.lease import LeaseOutcome, LeaseTrigger
 from hostler.model.node import NodePhase
 
@@ -53,12 +54,15 @@ def settle_lease(txn: Txn, lease: Lease, outcome: LeaseOutcome, detail: str = ""
 
 def reserve(txn: Txn, allocation: Allocation, node: Node) -> Allocation:
     """Hold room on a node for a new allocation. A spare that is used is a spare no more."""
+    launch = allocation.launch
+    grace_ms = launch.stop_grace_ms if launch.disconnect is Disconnect.STOP else 0
     txn.change(
         node,
         allocation_count=node.allocation_count + 1,
         idle_since_at_ms=None,
         is_spare=False,
         spare_band=None,
+        fence_grace_ms=max(node.fence_grace_ms, grace_ms),
     )
     return txn.put(allocation)
 
@@ -139,4 +143,9 @@ def _release(txn: Txn, node: Node, **counts: Any) -> None:
     lease_count = counts.get("lease_count", node.lease_count)
     allocation_count = counts.get("allocation_count", node.allocation_count)
     is_idle = lease_count == 0 and allocation_count == 0 and node.phase is NodePhase.READY
-    txn.change(node, **counts, idle_since_at_ms=txn.now_ms if is_idle else node.idle_since_at_ms)
+    txn.change(
+        node,
+        **counts,
+        idle_since_at_ms=txn.now_ms if is_idle else node.idle_since_at_ms,
+        fence_grace_ms=node.fence_grace_ms if allocation_count else 0,
+    )

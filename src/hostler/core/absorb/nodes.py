@@ -1,19 +1,94 @@
-"""Being written."""
+"""What operators want of nodes: cordon, uncordon, drain."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Final
 
+from hostler.base.ids import NodeId
+from hostler.core.events import EventKind
+from hostler.core.inputs import CordonNode, DrainNode, UncordonNode
 from hostler.core.txn import Txn
+from hostler.model import Node
+from hostler.model.node import Cordon, Drain, NodePhase
+
+_LEAVING: Final = (NodePhase.STOPPING, NodePhase.RETIRED)
 
 
-def cordon(txn: Txn, one: Any) -> None:
-    """Being written."""
+def cordon(txn: Txn, one: CordonNode) -> None:
+    """Let nothing new onto a node."""
+    node = _wanted(txn, one.request_id, one.node_id)
+    if node is None:
+        return
+    txn.accept(one.request_id, node.node_id, is_repeat=node.cordon is not None)
+    if node.cordon is None:
+        txn.change(node, cordon=Cordon(by=one.principal, reason=one.reason, at_ms=txn.now_ms))
+        txn.emit(
+            EventKind.NODE_CORDONED,
+            {"node": node.node_id, "pool": node.pool, "principal": one.principal},
+            reason=one.reason,
+        )
 
 
-def uncordon(txn: Txn, one: Any) -> None:
-    """Being written."""
+def uncordon(txn: Txn, one: UncordonNode) -> None:
+    """Let new work onto a node again, and end its drain."""
+    node = _wanted(txn, one.request_id, one.node_id)
+    if node is None:
+        return
+    if node.retire_reason is not None:
+        txn.refuse(
+            one.request_id,
+            "node_retiring",
+            f"node {node.node_id} is being retired ({node.retire_reason.value})",
+            is_conflict=True,
+        )
+        return
+    is_repeat = node.cordon is None and node.drain is None
+    txn.accept(one.request_id, node.node_id, is_repeat=is_repeat)
+    if not is_repeat:
+        txn.change(node, cordon=None, drain=None)
+        txn.emit(
+            EventKind.NODE_UNCORDONED,
+            {"node": node.node_id, "pool": node.pool, "principal": one.principal},
+        )
 
 
-def drain(txn: Txn, one: Any) -> None:
-    """Being written."""
+def drain(txn: Txn, one: DrainNode) -> None:
+    """Cordon a node and have it emptied by an instant; asking again moves the instant."""
+    node = _wanted(txn, one.request_id, one.node_id)
+    if node is None:
+        return
+    if one.deadline_ms < 0:
+        txn.refuse(one.request_id, "deadline_negative", "a deadline is zero or more from now")
+        return
+    by = one.principal
+    txn.change(
+        node,
+        cordon=node.cordon or Cordon(by=by, reason="drain", at_ms=txn.now_ms),
+        drain=Drain(
+            by=by, deadline_at_ms=txn.now_ms + one.deadline_ms, then_retire=one.then_retire
+        ),
+    )
+    txn.accept(one.request_id, node.node_id)
+    txn.emit(
+        EventKind.NODE_DRAIN_STARTED,
+        {"node": node.node_id, "pool": node.pool, "principal": by},
+        deadline_ms=one.deadline_ms,
+        then_retire=one.then_retire,
+    )
+
+
+def _wanted(txn: Txn, request_id: str, node_id: NodeId) -> Node | None:
+    """Return the node, or refuse and return `None`."""
+    node = txn.fleet.nodes.get(node_id)
+    if node is None:
+        txn.refuse(request_id, "node_unknown", f"there is no node {node_id!r}", is_missing=True)
+        return None
+    if node.phase in _LEAVING:
+        txn.refuse(
+            request_id,
+            "node_retired" if node.phase is NodePhase.RETIRED else "node_stopping",
+            f"node {node_id} is {node.phase.value}",
+            is_conflict=True,
+        )
+        return None
+    return node
