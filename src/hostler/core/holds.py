@@ -13,21 +13,52 @@ from hostler.core.events import EventKind
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Lease, Node
 from hostler.model.allocation import AllocationPhase, AllocationTrigger, EndCause, Ended
-from hostler.model.command import StartAllocation, StopAllocation
+from hostler.model.command import EndLease, StartAllocation, StopAllocation
 from hostler.model.launch import Disconnect
 from hostler.model.lease import LeaseOutcome, LeaseTrigger
-from hostler.model.node import NodePhase
+from hostler.model.node import Cordon, NodePhase, Origin, RetireReason
+
+_UNFIT: dict[LeaseOutcome, RetireReason] = {
+    LeaseOutcome.POISON: RetireReason.POISONED,
+    LeaseOutcome.EXPIRED: RetireReason.POISONED,
+    LeaseOutcome.REVOKED: RetireReason.POISONED,
+}
+"""Outcomes after which nobody knows what is left on the node. A lost node is fencing's."""
+
+_LINKED = (NodePhase.READY, NodePhase.DRAINING)
+"""Phases in which a node has an agent to speak to, now or later. A lost node's agent has ended all
+leases by itself."""
 
 
-def grant_lease(txn: Txn, lease: Lease, node: Node, *, ends_at_ms: int | None) -> Lease:
-    """Give a waiting lease a slot on a node that has one free."""
+def grant_lease(
+    txn: Txn, lease: Lease, node: Node, *, ends_at_ms: int | None, is_last_use: bool = False
+) -> Lease:
+    """Give a waiting lease a slot on a node that has one free.
+
+    Args:
+        txn: The step.
+        lease: Waiting.
+        node: Has a free slot.
+        ends_at_ms: When the lease ends whatever its heartbeats; `None` for never.
+        is_last_use: The node is to be held no more after this.
+
+    Returns:
+        The lease, held.
+    """
     epoch = node.lease_epoch + 1
+    unfit = _unfit(txn, node, RetireReason.USED_UP) if is_last_use else {}
     txn.change(
         node,
         lease_count=node.lease_count + 1,
         lease_epoch=epoch,
         use_count=node.use_count + 1,
         idle_since_at_ms=None,
+        **unfit,
+    )
+    txn.emit(
+        EventKind.LEASE_GRANTED,
+        {"lease": lease.lease_id, "pool": lease.pool, "node": node.node_id},
+        waited_ms=txn.now_ms - lease.requested_at_ms,
     )
     return txn.move(
         lease,
@@ -44,12 +75,48 @@ def grant_lease(txn: Txn, lease: Lease, node: Node, *, ends_at_ms: int | None) -
 
 
 def settle_lease(txn: Txn, lease: Lease, outcome: LeaseOutcome, detail: str = "") -> Lease:
-    """End a held lease and give its slot back. Whether the node may be held again is not said."""
+    """End a held lease, give its slot back, and have its agent clear away what is left of it.
+
+    The slot is free at once: the next lease has a higher epoch, and its commands reach the agent
+    after the order to end this one. After any outcome but a healthy one the node is not held again.
+    """
     settled = txn.move(lease, LeaseTrigger.SETTLED, outcome=outcome, outcome_detail=detail)
+    txn.emit(
+        EventKind.LEASE_SETTLED,
+        {"lease": lease.lease_id, "pool": lease.pool, "node": lease.node_id or ""},
+        outcome=outcome.value,
+        detail=detail,
+        epoch=lease.epoch,
+    )
     node = txn.fleet.nodes.get(lease.node_id)
-    if node is not None:
-        _release(txn, node, lease_count=node.lease_count - 1)
+    if node is None:
+        return settled
+    reason = _UNFIT.get(outcome)
+    unfit = {} if reason is None else _unfit(txn, node, reason)
+    _release(txn, node, lease_count=node.lease_count - 1, **unfit)
+    if outcome is not LeaseOutcome.NODE_LOST and node.phase in _LINKED:
+        txn.send(
+            f"{lease.lease_id}/end/{lease.epoch}",
+            EndLease(
+                node_id=node.node_id,
+                node_epoch=node.epoch,
+                lease_id=lease.lease_id,
+                epoch=lease.epoch,
+            ),
+        )
     return settled
+
+
+def _unfit(txn: Txn, node: Node, reason: RetireReason) -> dict[str, Any]:
+    """Return what makes a node take no more leases: ours goes, a joined one waits for a person."""
+    if node.origin is Origin.LAUNCHED:
+        return {} if node.retire_reason is not None else {"retire_reason": reason}
+    if node.cordon is not None:
+        return {}
+    txn.emit(
+        EventKind.NODE_CORDONED, {"node": node.node_id, "pool": node.pool}, reason=reason.value
+    )
+    return {"cordon": Cordon(by="hostler", reason=reason.value, at_ms=txn.now_ms)}
 
 
 def reserve(txn: Txn, allocation: Allocation, node: Node) -> Allocation:
@@ -139,13 +206,9 @@ def end_allocation(txn: Txn, allocation: Allocation, ended: Ended) -> Allocation
     return done
 
 
-def _release(txn: Txn, node: Node, **counts: Any) -> None:
-    lease_count = counts.get("lease_count", node.lease_count)
-    allocation_count = counts.get("allocation_count", node.allocation_count)
-    is_idle = lease_count == 0 and allocation_count == 0 and node.phase is NodePhase.READY
-    txn.change(
-        node,
-        **counts,
-        idle_since_at_ms=txn.now_ms if is_idle else node.idle_since_at_ms,
-        fence_grace_ms=node.fence_grace_ms if allocation_count else 0,
-    )
+def _release(txn: Txn, node: Node, **changes: Any) -> None:
+    lease_count = changes.get("lease_count", node.lease_count)
+    allocation_count = changes.get("allocation_count", node.allocation_count)
+    if lease_count == 0 and allocation_count == 0 and node.phase is NodePhase.READY:
+        changes["idle_since_at_ms"] = txn.now_ms
+    txn.change(node, **changes)

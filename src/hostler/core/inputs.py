@@ -123,6 +123,8 @@ class HeartbeatLease(Request, frozen=True, kw_only=True, tag="heartbeat_lease"):
 
     lease_id: LeaseId
     epoch: int
+    is_operator: bool = False
+    """The principal may renew leases of others."""
 
 
 class ReleaseLease(Request, frozen=True, kw_only=True, tag="release_lease"):
@@ -132,7 +134,10 @@ class ReleaseLease(Request, frozen=True, kw_only=True, tag="release_lease"):
     epoch: int | None = None
     """`None`: whatever it is; otherwise refused unless equal."""
     outcome: LeaseOutcome = LeaseOutcome.HEALTHY
+    """A holder says healthy or poison; an operator may also say revoked."""
     detail: str = ""
+    is_operator: bool = False
+    """The principal may end leases of others."""
 
 
 class CreateToken(Request, frozen=True, kw_only=True, tag="create_token"):

@@ -51,3 +51,10 @@ longer each time. Twice the longest pause: an offer that failed less often than 
 FENCE_MARGIN_MS = 1_000
 """Time between the end of a cut-off agent's own stop and our placing its work elsewhere: a kill
 takes milliseconds, and two clocks drift less than 100 ms apart in the minute that is measured."""
+
+WAIT_MS_MAX = 604_800_000
+"""Longest time in line that may be asked for: a week (spec/leasing.md 1.2, as every duration)."""
+
+FRONTS_EXPLAINED_MAX = 16
+"""Leases at the front of a line whose reason is kept true in each step, one a requirement; a pool
+whose line asks for more different things than that is told the rest when it asks."""

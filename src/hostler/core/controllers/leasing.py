@@ -1,14 +1,199 @@
-"""Leasing: being written."""
+"""Leasing: gives free slots to those in line, and ends what has run out of time.
+
+Reads:    leases, nodes (free slots), pools.
+Writes:   leases (waiting to held or refused, held to settled), nodes (counts, through holds).
+Sends:    EndLease (through holds).
+Keeps:    INV-LEASE-1 (no more leases than slots), INV-LEASE-5 (who waits is told why),
+          INV-LEASE-6 (nobody waits who could be served).
+Waits on: Reason.NO_CAPACITY, Reason.MACHINE_STARTING, Reason.LIMIT_REACHED,
+          Reason.OFFER_COOLING_DOWN, Reason.KEY_CAP_REACHED.
+
+New requests join the line and the line is served in order, so nobody is overtaken who could have
+had the slot (G-07). A lease that no free slot fits, or whose key is at its cap, is passed over and
+holds nobody up. Machines that the line lacks are asked for by sizing.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from hostler.core import limits
+from hostler.core.events import EventKind
+from hostler.core.holds import grant_lease, settle_lease
+from hostler.core.slots import could_ever_fit
 from hostler.core.txn import Txn
-from hostler.model import Node
+from hostler.core.waiting import why_waiting
+from hostler.model import Lease, Node, Pool
+from hostler.model.lease import LeaseOutcome, LeasePhase, LeaseTrigger
+from hostler.model.reason import Reason
 
-READS: Final = (Node,)
+READS: Final = (Lease, Node, Pool)
 
 
 def reconcile(txn: Txn) -> None:
-    """Being written."""
+    """End what is over, serve the lines of pools where something changed, tell the rest why."""
+    line = txn.fleet.index.leases_waiting
+    leases = txn.changed(Lease)
+    for lease in leases:
+        _tell_time(txn, lease)
+    pools = dict.fromkeys(lease.pool for lease in leases)
+    pools.update(dict.fromkeys(node.pool for node in txn.changed(Node)))
+    for name in txn.changed_keys(Pool):
+        pools[name] = None
+        _refuse_unsatisfiable(txn, name)
+    for name in pools:
+        if line.count(name):
+            _serve(txn, name)
+    _line_up(txn, leases)
+    for name in pools:
+        if line.count(name):
+            _explain(txn, name)
+
+
+# -- time ------------------------------------------------------------------------------------
+
+
+def _tell_time(txn: Txn, lease: Lease) -> None:
+    """End a lease whose time has run out before anybody is served."""
+    if lease.phase is LeasePhase.HELD:
+        _expire(txn, lease)
+    elif lease.phase is LeasePhase.WAITING and lease.wait_deadline_at_ms < txn.now_ms:
+        _time_out(txn, lease)
+
+
+def _expire(txn: Txn, lease: Lease) -> None:
+    if lease.expires_at_ms is not None and lease.expires_at_ms <= txn.now_ms:
+        silent_ms = txn.now_ms - (lease.heartbeat_at_ms or 0)
+        detail = f"no heartbeat for {silent_ms} ms (lease_ms {lease.lease_ms})"
+    elif lease.ends_at_ms is not None and lease.ends_at_ms <= txn.now_ms:
+        held_ms = txn.now_ms - (lease.granted_at_ms or 0)
+        detail = f"held for {held_ms} ms, the longest that the pool allows (lease_ms_max)"
+    else:
+        return
+    settle_lease(txn, lease, LeaseOutcome.EXPIRED, detail)
+
+
+def _time_out(txn: Txn, lease: Lease) -> None:
+    why = why_waiting(txn.fleet, lease)
+    waited_ms = txn.now_ms - lease.requested_at_ms
+    _refuse(txn, lease, Reason.TIMED_OUT, f"after {waited_ms} ms: {why.reason.value}: {why.detail}")
+
+
+def _refuse(txn: Txn, lease: Lease, reason: Reason, detail: str) -> None:
+    txn.move(lease, LeaseTrigger.REFUSED, reason=reason, reason_detail=detail)
+    txn.emit(
+        EventKind.LEASE_REFUSED,
+        {"lease": lease.lease_id, "pool": lease.pool},
+        reason=reason.value,
+        detail=detail,
+    )
+
+
+# -- serving ---------------------------------------------------------------------------------
+
+
+def _serve(txn: Txn, name: str) -> None:
+    """Grant for as long as somebody in line fits a free slot."""
+    fleet = txn.fleet
+    pool = fleet.pools.get(name)
+    if pool is None or not pool.is_enabled:
+        for lease_id in fleet.index.leases_waiting.keys(name):
+            _refuse(
+                txn,
+                fleet.leases[lease_id],
+                Reason.POOL_DISABLED,
+                f"pool {name} takes no new work",
+            )
+        return
+    while _grant_next(txn, pool):
+        pass
+
+
+def _grant_next(txn: Txn, pool: Pool) -> bool:
+    """Grant to the first in line for whom there is a slot; say whether there was one."""
+    fleet = txn.fleet
+    if not fleet.index.nodes_free.count(pool.name):
+        return False
+    for lease_id in fleet.index.leases_waiting.fronts(pool.name):
+        lease = fleet.leases[lease_id]
+        node = _slot_for(txn, lease)
+        if node is None:
+            continue
+        ends_at_ms = None if pool.lease_ms_max is None else txn.now_ms + pool.lease_ms_max
+        is_last_use = pool.use_count_max is not None and node.use_count + 1 >= pool.use_count_max
+        grant_lease(txn, lease, node, ends_at_ms=ends_at_ms, is_last_use=is_last_use)
+        return True
+    return False
+
+
+def _slot_for(txn: Txn, lease: Lease) -> Node | None:
+    """Return the preferred node if it has a slot free, or else the next one that fits."""
+    free = txn.fleet.index.nodes_free
+    preferred = lease.affinity_node_id
+    if preferred is not None and free.has(preferred, lease.pool, lease.requirement):
+        return txn.fleet.nodes[preferred]
+    return txn.fleet.nodes.get(free.first(lease.pool, lease.requirement))
+
+
+def _refuse_unsatisfiable(txn: Txn, name: str) -> None:
+    """Send away those whom the pool, as it is configured now, could never serve."""
+    fleet = txn.fleet
+    pool = fleet.pools.get(name)
+    if pool is None or not fleet.index.leases_waiting.count(name):
+        return
+    hopeless = [
+        requirement
+        for requirement in fleet.index.leases_waiting.requirements(name)
+        if not could_ever_fit(fleet, pool, requirement)
+    ]
+    if not hopeless:
+        return
+    for lease_id in fleet.index.leases_waiting.keys(name):
+        lease = fleet.leases[lease_id]
+        if lease.requirement in hopeless:
+            _refuse(
+                txn, lease, Reason.UNSATISFIABLE, f"no node or offer of pool {name} could serve it"
+            )
+
+
+# -- the rest --------------------------------------------------------------------------------
+
+
+def _line_up(txn: Txn, leases: Sequence[Lease]) -> None:
+    """Refuse those who may wait no longer or for whom the line is too long; tell the others why.
+
+    A lease without a reason is new here. When the line is too long the newest go.
+    """
+    fleet = txn.fleet
+    staying = []
+    for each in leases:
+        lease = fleet.leases[each.lease_id]
+        if lease.phase is not LeasePhase.WAITING:
+            continue
+        if lease.wait_deadline_at_ms <= txn.now_ms:
+            _time_out(txn, lease)
+        elif lease.reason is None:
+            staying.append(lease)
+    for lease in reversed(staying):
+        longest = fleet.pools[lease.pool].waiting_count_max
+        if fleet.index.leases_waiting.count(lease.pool) > longest:
+            _refuse(txn, lease, Reason.OVERLOADED, f"{longest} wait already (waiting_count_max)")
+            continue
+        why = why_waiting(fleet, lease)
+        txn.change(lease, reason=why.reason)
+        txn.emit(
+            EventKind.LEASE_WAITING,
+            {"lease": lease.lease_id, "pool": lease.pool},
+            reason=why.reason.value,
+            detail=why.detail,
+        )
+
+
+def _explain(txn: Txn, name: str) -> None:
+    """Keep the reasons true of those who are next in line."""
+    for lease_id in txn.fleet.index.leases_waiting.fronts(name)[: limits.FRONTS_EXPLAINED_MAX]:
+        lease = txn.fleet.leases[lease_id]
+        why = why_waiting(txn.fleet, lease)
+        if lease.reason is not why.reason:
+            txn.change(lease, reason=why.reason)
