@@ -11,15 +11,11 @@ from hostler.base.ids import NodeId
 from hostler.core.events import EventKind
 from hostler.core.indexes import tier_key
 from hostler.core.txn import Txn
+from hostler.core.uses import offer_key
 from hostler.model import Node, Pool
 from hostler.model.node import NodePhase, Origin
 from hostler.model.pool import Band, Offer, Tier, TierKind
 from hostler.model.reason import Reason
-
-
-def cooldown_key(pool: str, tier: str, offer: str) -> str:
-    """Return the key of an offer's cooldown record."""
-    return f"{pool}/{tier}/{offer}"
 
 
 def request_node(
@@ -90,5 +86,5 @@ def growth_obstacle(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> Reason | 
 
 def is_cooling_down(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> bool:
     """Say whether the offer lately failed to launch and is still left alone."""
-    cooldown = txn.fleet.cooldowns.get(cooldown_key(pool.name, tier.name, offer.name))
-    return cooldown is not None and cooldown.until_at_ms > txn.now_ms
+    cooldown = txn.fleet.cooldowns.get(offer_key(pool.name, tier.name, offer.name))
+    return cooldown is not None and not cooldown.is_over and cooldown.until_at_ms > txn.now_ms

@@ -9,11 +9,12 @@ from typing import Any
 from hostler.core.line import LeaseLine
 from hostler.core.slot_index import SlotIndex
 from hostler.core.tables import LineIndex, SetIndex
+from hostler.core.uses import incoming_bucket, spare_time_place, use_bucket
 from hostler.model import Allocation, Lease, Node, OutboxEntry, Pool, Replica, Token
 from hostler.model.allocation import AllocationPhase
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
 from hostler.model.lease import LeasePhase
-from hostler.model.node import NodePhase
+from hostler.model.node import Health, NodePhase
 from hostler.model.record import Record
 from hostler.model.replica import ReplicaPhase
 
@@ -23,9 +24,20 @@ def tier_key(pool: str, tier: str) -> str:
     return f"{pool}/{tier}"
 
 
-def _idle_bucket(node: Node) -> str | None:
-    is_idle = node.takes_work and not node.is_held and node.retire_reason is None
-    return node.pool if is_idle else None
+def _leaving_bucket(node: Node) -> str | None:
+    is_leaving = node.retire_reason is not None and node.phase is not NodePhase.RETIRED
+    return tier_key(node.pool, node.tier) if is_leaving else None
+
+
+def _draining_bucket(node: Node) -> str | None:
+    is_asked = node.drain is not None and not node.drain.is_done
+    is_draining = node.phase is NodePhase.DRAINING or (node.phase is NodePhase.READY and is_asked)
+    return "all" if is_draining else None
+
+
+def _lost_bucket(node: Node) -> str | None:
+    is_lost = node.health is Health.LOST and node.silent_since_at_ms is not None
+    return "all" if is_lost else None
 
 
 def _command_bucket(entry: OutboxEntry) -> str:
@@ -51,11 +63,20 @@ class Indexes:
         self.nodes_by_machine = SetIndex[Node](
             lambda n: f"{n.provider}/{n.machine_id}" if n.machine_id else None
         )
+        self.nodes_by_provider = SetIndex[Node](lambda n: n.provider if n.is_paid else None)
         self.nodes_spare = SetIndex[Node](
             lambda n: n.pool if n.is_spare and n.phase is not NodePhase.RETIRED else None
         )
-        self.nodes_idle = SetIndex[Node](_idle_bucket)
-        """Ready, live, holding nothing, spare or not."""
+        self.nodes_leaving = SetIndex[Node](_leaving_bucket)
+        """By tier: on their way out, and counted until they are gone."""
+        self.nodes_draining = SetIndex[Node](_draining_bucket)
+        """In `all`: those that are to be empty and have not been seen so."""
+        self.nodes_lost = SetIndex[Node](_lost_bucket)
+        """In `all`: those given up for silence; the brake counts them."""
+        self.nodes_by_use = SetIndex[Node](use_bucket)
+        self.nodes_incoming = SetIndex[Node](incoming_bucket)
+        self.nodes_warm_launched = LineIndex[Node](spare_time_place)
+        """By pool: warm nodes that may be let go, the longest idle first."""
         self.nodes_free = SlotIndex()
         """Nodes with a free slot for a lease."""
         self.allocations_by_node = SetIndex[Allocation](lambda a: a.node_id if a.is_live else None)
@@ -100,8 +121,14 @@ class Indexes:
                 self.nodes_by_phase,
                 self.nodes_by_pool_phase,
                 self.nodes_by_machine,
+                self.nodes_by_provider,
                 self.nodes_spare,
-                self.nodes_idle,
+                self.nodes_leaving,
+                self.nodes_draining,
+                self.nodes_lost,
+                self.nodes_by_use,
+                self.nodes_incoming,
+                self.nodes_warm_launched,
                 self.nodes_free,
             ),
             Allocation.KIND: _follows(
@@ -120,7 +147,9 @@ class Indexes:
         }
         self._by_kind_moving: dict[str, tuple[_Follow, ...]] = {
             **self._by_kind,
-            Node.KIND: _follows(self.nodes_idle, self.nodes_free),
+            Node.KIND: _follows(
+                self.nodes_by_use, self.nodes_incoming, self.nodes_warm_launched, self.nodes_free
+            ),
             OutboxEntry.KIND: (),
         }
 
@@ -145,7 +174,18 @@ def _follows(
 
 
 _STEADY: dict[str, Callable[[Any], Any]] = {
-    Node.KIND: attrgetter("phase", "is_spare", "machine_id", "pool", "tier", "provider"),
+    Node.KIND: attrgetter(
+        "phase",
+        "is_spare",
+        "machine_id",
+        "pool",
+        "tier",
+        "provider",
+        "retire_reason",
+        "drain",
+        "health",
+        "silent_since_at_ms",
+    ),
     OutboxEntry.KIND: attrgetter("command"),
 }
 """Fields of a kind that seldom change, and on which most of its indexes depend: while they stay,

@@ -1,7 +1,7 @@
 """Outbox: commands that are committed and not yet settled, with their attempts as state.
 
-Reads:    commands, nodes (one that said hello makes its commands due).
-Writes:   commands (due to sent and back).
+Reads:    commands.
+Writes:   commands (due to sent and back), nodes (that their launch was given up).
 Sends:    every dispatch there is.
 Keeps:    INV-OUTBOX-1 (nothing leaves that is not in the store).
 Waits on: nothing that people ask about; a node's or machine's own reason tells.
@@ -19,8 +19,9 @@ from msgspec.structs import replace
 
 from hostler.core import limits
 from hostler.core.txn import Txn
-from hostler.model import OutboxEntry
-from hostler.model.command import OutboxPhase
+from hostler.model import Node, OutboxEntry
+from hostler.model.command import LaunchMachine, OutboxPhase
+from hostler.model.node import LaunchFailure, NodePhase
 
 READS: Final = (OutboxEntry,)
 
@@ -41,6 +42,11 @@ _FINAL_CODES = {
 """Failures after which the same command is not tried again. Everything else is, with back-off:
 a stop must never be given up, and a list or a check is only a question."""
 
+_DOUBTFUL_CODES: Final = frozenset({"outcome_unknown", "defect"})
+"""After these the effect may have happened."""
+
+_NO_ANSWER: Final = ("outcome_unknown", "no answer in time")
+
 
 def reconcile(txn: Txn) -> None:
     """Send what is due; take back what has been out for too long."""
@@ -48,9 +54,12 @@ def reconcile(txn: Txn) -> None:
         if entry.next_at_ms > txn.now_ms:
             continue
         if entry.phase is OutboxPhase.SENT:
-            entry = failed_once(txn, entry, "outcome_unknown", "no answer in time", None)
-            if entry.next_at_ms > txn.now_ms:
-                continue
+            code, message = _NO_ANSWER
+            if is_final(entry, code):
+                launch_given_up(txn, entry, code, message)
+            else:
+                failed_once(txn, entry, code, message, None)
+            continue
         sent = txn.put(
             replace(
                 entry,
@@ -75,15 +84,32 @@ def is_final(entry: OutboxEntry, code: str) -> bool:
     return tag == "launch_machine" and entry.attempt_count >= limits.LAUNCH_ATTEMPTS_MAX
 
 
+def launch_given_up(txn: Txn, entry: OutboxEntry, code: str, message: str) -> None:
+    """Take a launch back for good, and leave its node with the last word about it."""
+    txn.remove(entry)
+    node = txn.fleet.nodes.get(entry.command.node_id)  # type: ignore[union-attr]  # a launch has one
+    if node is not None and node.phase is NodePhase.REQUESTED:
+        failure = LaunchFailure(
+            code=code,
+            message=message[:500],
+            is_certain=not entry.is_doubtful and code not in _DOUBTFUL_CODES,
+        )
+        txn.change(node, launch_failure=failure)
+
+
 def failed_once(
     txn: Txn, entry: OutboxEntry, code: str, message: str, retry_after_ms: int | None
 ) -> OutboxEntry:
     """Record a failed attempt and when the next one may go."""
+    if isinstance(entry.command, LaunchMachine):
+        # A node that is no longer wanted goes as soon as no attempt is out.
+        txn.touch(Node.KIND, entry.command.node_id)
     return txn.put(
         replace(
             entry,
             phase=OutboxPhase.DUE,
             next_at_ms=txn.now_ms + backoff_ms(entry.attempt_count, retry_after_ms),
+            is_doubtful=entry.is_doubtful or code in _DOUBTFUL_CODES,
             last_code=code,
             last_message=message[:500],
         )
@@ -113,7 +139,13 @@ def make_all_due(txn: Txn) -> None:
 
 
 def _as_due(entry: OutboxEntry, now_ms: int) -> OutboxEntry:
-    return replace(entry, phase=OutboxPhase.DUE, next_at_ms=now_ms)
+    """Return the command to be sent now; an attempt that was out may have had its effect."""
+    return replace(
+        entry,
+        phase=OutboxPhase.DUE,
+        next_at_ms=now_ms,
+        is_doubtful=entry.is_doubtful or entry.phase is OutboxPhase.SENT,
+    )
 
 
 def withdraw(txn: Txn, command_id: str) -> None:

@@ -1,11 +1,125 @@
-"""Being written."""
+"""How commands ended: each outcome is written onto the record that its command was about.
+
+A failure that is not final only moves the next attempt; a final one is for that record's
+controller to act upon. A success is always believed, however late it comes.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import assert_never
 
+from hostler.core import holds, outbox
+from hostler.core.absorb import machines
+from hostler.core.inputs import CommandFailed, CommandSettled, Succeeded
 from hostler.core.txn import Txn
+from hostler.model import Allocation, OutboxEntry
+from hostler.model.allocation import AllocationPhase, EndCause, Ended
+from hostler.model.command import (
+    CheckMachine,
+    EndLease,
+    LaunchMachine,
+    ListMachines,
+    OutboxPhase,
+    StartAllocation,
+    StopAllocation,
+    StopMachine,
+)
 
 
-def settled(txn: Txn, one: Any) -> None:
-    """Being written."""
+def settled(txn: Txn, one: CommandSettled) -> None:
+    """Write down how one attempt at a command ended."""
+    entry = txn.fleet.commands.get(one.command_id)
+    if entry is None:
+        _late(txn, one)
+        return
+    match one.outcome:
+        case Succeeded():
+            _succeeded(txn, entry, one.outcome)
+        case CommandFailed():
+            _failed(txn, entry, one.outcome)
+        case _:
+            assert_never(one.outcome)
+
+
+def _late(txn: Txn, one: CommandSettled) -> None:
+    """Look after what a command brought that nobody waits for any more.
+
+    Everything but a launch either changed nothing or is asked for again; a launch left a machine.
+    """
+    node_id, _, rest = one.command_id.partition("/")
+    if rest.startswith("launch/") and isinstance(one.outcome, Succeeded):
+        for fact in one.outcome.machines:
+            machines.came_late(txn, node_id, fact)
+
+
+def _succeeded(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> None:
+    command = entry.command
+    facts = outcome.machines
+    if isinstance(command, LaunchMachine) and not facts:
+        _failed(txn, entry, CommandFailed(code="defect", message="no machine was named"))
+        return
+    txn.remove(entry)
+    match command:
+        case LaunchMachine():
+            machines.launched(txn, command.node_id, facts[0])
+        case StopMachine():
+            machines.is_gone(txn, command.node_id)
+        case CheckMachine():
+            if not facts:
+                machines.is_gone(txn, command.node_id)
+        case ListMachines():
+            machines.listed(txn, command.provider, entry.created_at_ms, facts)
+        case StartAllocation():
+            _acknowledged(txn, command)
+        case StopAllocation():
+            _stopped(txn, command)
+        case EndLease():
+            pass
+        case _:
+            assert_never(command)
+
+
+def _acknowledged(txn: Txn, command: StartAllocation) -> None:
+    """Remember that the agent has taken an allocation on, and will find it again after a crash."""
+    allocation = _of(txn.fleet.allocations.get(command.allocation_id), command.epoch)
+    if allocation is not None and allocation.started_at_ms is None:
+        txn.change(allocation, started_at_ms=txn.now_ms)
+
+
+def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
+    if entry.phase is OutboxPhase.DUE:
+        return  # its attempt was counted as failed when its patience ended
+    if not outbox.is_final(entry, outcome.code):
+        outbox.failed_once(txn, entry, outcome.code, outcome.message, outcome.retry_after_ms)
+        return
+    txn.remove(entry)
+    command = entry.command
+    match command:
+        case LaunchMachine():
+            outbox.launch_given_up(txn, entry, outcome.code, outcome.message)
+        case StartAllocation():
+            allocation = _of(txn.fleet.allocations.get(command.allocation_id), command.epoch)
+            if allocation is not None:
+                ended = Ended(cause=EndCause.REJECTED, message=outcome.message)
+                holds.end_allocation(txn, allocation, ended)
+        case StopAllocation():
+            _stopped(txn, command)  # its agent knows a later grant only, so this one is over
+        case StopMachine() | CheckMachine() | ListMachines() | EndLease():
+            pass
+        case _:
+            assert_never(command)
+
+
+def _stopped(txn: Txn, command: StopAllocation) -> None:
+    """End an allocation whose agent has said that nothing of it runs."""
+    allocation = _of(txn.fleet.allocations.get(command.allocation_id), command.epoch)
+    if allocation is not None and allocation.phase is AllocationPhase.STOPPING:
+        ended = Ended(cause=EndCause.STOPPED, message=command.reason)
+        holds.end_allocation(txn, allocation, ended)
+
+
+def _of(allocation: Allocation | None, epoch: int) -> Allocation | None:
+    """Return the allocation if it is live and the command was about this grant of it."""
+    if allocation is None or not allocation.is_live or allocation.epoch != epoch:
+        return None
+    return allocation

@@ -1,0 +1,148 @@
+"""What providers say of machines: launched, gone, listed, missing from a list.
+
+A machine that carries our fleet's label and that no node stands for is somebody's bill, so it gets
+a record at once, whose only way is out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from hostler.base.ids import NodeId
+from hostler.core import outbox
+from hostler.core.events import EventKind
+from hostler.core.inputs import MachineFact
+from hostler.core.txn import Txn
+from hostler.model import Node
+from hostler.model.node import NodePhase, NodeTrigger, Origin, RetireReason
+
+_WITH_MACHINE: Final = (NodePhase.STARTING, NodePhase.READY, NodePhase.DRAINING)
+
+
+def launch_command_id(node: Node) -> str:
+    """Return the id of the command that launches a node's machine."""
+    return f"{node.node_id}/launch/{node.epoch}"
+
+
+def launched(txn: Txn, node_id: NodeId, fact: MachineFact) -> None:
+    """Write down which machine stands behind a node."""
+    node = txn.fleet.nodes.get(node_id)
+    if node is None or node.phase is NodePhase.RETIRED:
+        came_late(txn, node_id, fact)
+        return
+    known = {"machine_id": fact.machine_id, "hostname": fact.hostname or node.hostname}
+    if node.phase is not NodePhase.REQUESTED:
+        txn.change(node, **known)
+        return
+    txn.move(node, NodeTrigger.LAUNCHED, **known)
+    txn.emit(
+        EventKind.NODE_LAUNCHED,
+        {"node": node_id, "pool": node.pool},
+        machine=fact.machine_id,
+        launch_ms=txn.now_ms - node.created_at_ms,
+    )
+
+
+def came_late(txn: Txn, node_id: str, fact: MachineFact) -> None:
+    """Look after a machine whose launch had been given up."""
+    node = txn.fleet.nodes.get(node_id)
+    if node is not None and node.phase is not NodePhase.RETIRED:
+        if node.machine_id is None:
+            launched(txn, node.node_id, fact)
+        elif node.machine_id != fact.machine_id:
+            adopt_orphan(txn, node.provider, fact)
+        return
+    provider = node.provider if node is not None else _provider_of(txn, fact)
+    if provider:
+        adopt_orphan(txn, provider, fact)
+    # Without a provider there is nobody to ask; the next list of whoever has it will bring it.
+
+
+def _provider_of(txn: Txn, fact: MachineFact) -> str:
+    pool = txn.fleet.pools.get(fact.pool)
+    tier = None if pool is None else pool.tier(fact.tier)
+    return "" if tier is None else tier.provider
+
+
+def is_gone(txn: Txn, node_id: NodeId) -> None:
+    """Write down the provider's word that a node's machine no longer exists."""
+    node = txn.fleet.nodes.get(node_id)
+    if node is not None and node.phase is not NodePhase.RETIRED:
+        txn.change(node, is_machine_gone=True)
+
+
+def listed(txn: Txn, provider: str, asked_at_ms: int, facts: Iterable[MachineFact]) -> None:
+    """Compare a provider's complete list with what we have.
+
+    Args:
+        txn: The step.
+        provider: Whose list it is.
+        asked_at_ms: When it was first asked for; what we learnt later cannot be missed by it.
+        facts: Every machine that carries our fleet's label.
+    """
+    state = txn.fleet.providers.get(provider)
+    if state is None:
+        return
+    present = set()
+    for fact in facts:
+        present.add(fact.machine_id)
+        _seen(txn, provider, fact)
+    counts = {}
+    for key in txn.fleet.index.nodes_by_provider.keys(provider):
+        node = txn.fleet.nodes[key]
+        machine_id = node.machine_id
+        if machine_id is None or node.phase not in _WITH_MACHINE or node.origin is Origin.JOINED:
+            continue
+        if machine_id not in present and node.phase_since_at_ms < asked_at_ms:
+            counts[str(machine_id)] = state.absent_list_counts.get(machine_id, 0) + 1
+    txn.change(state, listed_at_ms=txn.now_ms, absent_list_counts=counts)
+
+
+def _seen(txn: Txn, provider: str, fact: MachineFact) -> None:
+    """Match one listed machine with its node, or adopt it as an orphan once it is old enough."""
+    fleet = txn.fleet
+    if any(
+        fleet.nodes[key].phase is not NodePhase.RETIRED
+        for key in fleet.index.nodes_by_machine.keys(f"{provider}/{fact.machine_id}")
+    ):
+        return
+    node = fleet.nodes.get(fact.node_id)
+    if node is not None and node.phase is not NodePhase.RETIRED and node.machine_id is None:
+        if node.phase is NodePhase.REQUESTED:
+            outbox.withdraw(txn, launch_command_id(node))
+        launched(txn, node.node_id, fact)
+        return
+    grace_ms = 0 if fleet.settings is None else fleet.settings.orphan_grace_ms
+    is_retired = node is not None and node.phase is NodePhase.RETIRED
+    if is_retired or fact.created_at_ms + grace_ms <= txn.now_ms:
+        adopt_orphan(txn, provider, fact)
+
+
+def adopt_orphan(txn: Txn, provider: str, fact: MachineFact) -> Node:
+    """Give a machine that nobody stands for a record, whose only way is out."""
+    node = txn.put(
+        Node(
+            node_id=NodeId(txn.mint("n")),
+            pool=fact.pool,
+            tier=fact.tier,
+            provider=provider,
+            origin=Origin.ORPHAN,
+            phase=NodePhase.STOPPING,
+            phase_since_at_ms=txn.now_ms,
+            created_at_ms=txn.now_ms,
+            boot_ms=0,
+            machine_id=fact.machine_id,
+            hostname=fact.hostname,
+            health_since_at_ms=txn.now_ms,
+            retire_reason=RetireReason.ORPHAN,
+        )
+    )
+    txn.emit(
+        EventKind.ORPHAN_FOUND,
+        {"node": node.node_id, "pool": fact.pool},
+        machine=fact.machine_id,
+        provider=provider,
+        label_node=fact.node_id,
+    )
+    return node
