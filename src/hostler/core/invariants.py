@@ -39,6 +39,8 @@ def _node(fleet: Fleet, node: Node) -> Iterator[Broken]:
 
 
 def _lease(fleet: Fleet, lease: Lease) -> Iterator[Broken]:
+    if lease.phase is LeasePhase.WAITING:
+        yield from _waiting(fleet, lease)
     if lease.phase is not LeasePhase.HELD:
         return
     node = fleet.nodes.get(lease.node_id)
@@ -48,6 +50,22 @@ def _lease(fleet: Fleet, lease: Lease) -> Iterator[Broken]:
         yield "INV-LEASE-3", "a lease's epoch was not given by its node"
     if lease.expires_at_ms is None:
         yield "INV-LEASE-4", "a held lease never expires"
+
+
+def _waiting(fleet: Fleet, lease: Lease) -> Iterator[Broken]:
+    if lease.reason is None:
+        yield "INV-LEASE-5", "a waiting lease does not say why it waits"
+    pool = fleet.pools.get(lease.pool)
+    if pool is None or not pool.is_enabled:
+        yield "INV-LEASE-6", "a lease waits in a pool that takes no work"
+        return
+    cap = pool.lease_per_key_max
+    is_capped = (
+        cap is not None
+        and fleet.index.leases_waiting.held_count(pool.name, lease.fairness_key) >= cap
+    )
+    if not is_capped and fleet.index.nodes_free.first(pool.name, lease.requirement) is not None:
+        yield "INV-LEASE-7", "a lease waits although a slot that it could use is free"
 
 
 def _allocation(fleet: Fleet, allocation: Allocation) -> Iterator[Broken]:

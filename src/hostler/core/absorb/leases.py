@@ -29,7 +29,7 @@ def acquire(txn: Txn, one: AcquireLease) -> None:
     """Put a request into line, unless it can be seen that standing there would be no use."""
     if one.idempotency_key:
         receipt = txn.fleet.receipts.get(_receipt_id(one))
-        if receipt is not None:
+        if receipt is not None and receipt.expires_at_ms > txn.now_ms:
             _repeat(txn, one, receipt)
             return
     pool = txn.fleet.pools.get(one.pool)

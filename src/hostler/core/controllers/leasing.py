@@ -4,7 +4,8 @@ Reads:    leases, nodes (free slots), pools.
 Writes:   leases (waiting to held or refused, held to settled), nodes (counts, through holds).
 Sends:    EndLease (through holds).
 Keeps:    INV-LEASE-1 (no more leases than slots), INV-LEASE-5 (who waits is told why),
-          INV-LEASE-6 (nobody waits who could be served).
+          INV-LEASE-6 (nobody waits for a pool that is disabled), INV-LEASE-7 (nor who could be
+          served).
 Waits on: Reason.NO_CAPACITY, Reason.MACHINE_STARTING, Reason.LIMIT_REACHED,
           Reason.OFFER_COOLING_DOWN, Reason.KEY_CAP_REACHED.
 
