@@ -7,6 +7,7 @@ step has written and is cheap enough to stay on in production.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from hostler.base.errors import Defect
 from hostler.core.delta import Delta
@@ -100,7 +101,7 @@ def _replica(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
         yield "INV-REPLICA-4", "a pending replica does not say why it waits"
 
 
-def _command(fleet: Fleet, entry: OutboxEntry) -> Iterator[Broken]:
+def _command(_fleet: Fleet, entry: OutboxEntry) -> Iterator[Broken]:
     if entry.attempt_count < 0 or entry.next_at_ms < entry.created_at_ms:
         yield "INV-OUTBOX-2", "a command's next attempt is before its beginning"
 
@@ -124,29 +125,25 @@ def _room(fleet: Fleet, node: Node) -> Iterator[Broken]:
             yield "INV-ROOM-1", f"more {name} is reserved than the node has"
 
 
-_CHECKS: dict[str, Callable[[Fleet, Record], Iterator[Broken]]] = {
-    Node.KIND: lambda fleet, record: _node_and_room(fleet, record),
-    Lease.KIND: lambda fleet, record: _lease(fleet, record),  # type: ignore[arg-type]  # keyed by kind
-    Allocation.KIND: lambda fleet, record: _allocation(fleet, record),  # type: ignore[arg-type]  # keyed by kind
-    Replica.KIND: lambda fleet, record: _replica(fleet, record),  # type: ignore[arg-type]  # keyed by kind
-    OutboxEntry.KIND: lambda fleet, record: _command(fleet, record),  # type: ignore[arg-type]  # keyed by kind
+def _node_and_room(fleet: Fleet, node: Node) -> Iterator[Broken]:
+    yield from _node(fleet, node)
+    yield from _room(fleet, node)
+
+
+_CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
+    Node.KIND: _node_and_room,
+    Lease.KIND: _lease,
+    Allocation.KIND: _allocation,
+    Replica.KIND: _replica,
+    OutboxEntry.KIND: _command,
 }
-
-
-def _node_and_room(fleet: Fleet, record: Record) -> Iterator[Broken]:
-    if isinstance(record, Node):
-        yield from _node(fleet, record)
-        yield from _room(fleet, record)
 
 
 def _raise_if_broken(fleet: Fleet, records: Iterable[Record]) -> None:
     for record in records:
-        for name, message in _CHECKS.get(record.KIND, _none)(fleet, record):
+        find = _CHECKS.get(record.KIND)
+        for name, message in find(fleet, record) if find is not None else ():
             raise Defect(name, message, kind=record.KIND, key=record.key)
-
-
-def _none(fleet: Fleet, record: Record) -> Iterator[Broken]:
-    return iter(())
 
 
 def check_all(fleet: Fleet) -> None:
