@@ -280,7 +280,7 @@ class CommandSettled(Input, frozen=True, kw_only=True, tag="command_settled"):
     outcome: Outcome
 
 
-AnyInput = (
+AnyRequest = (
     ApplyConfiguration
     | SubmitBundle
     | DeleteBundle
@@ -294,6 +294,10 @@ AnyInput = (
     | CreateToken
     | RevokeToken
     | JoinAgent
+)
+
+AnyInput = (
+    AnyRequest
     | AgentSaidHello
     | InventoryReported
     | AllocationReported
