@@ -30,9 +30,10 @@ class Delta:
     Attributes:
         revision: The fleet's revision with these changes; unchanged when there are none.
         changes: The new value of each changed record, `None` for removed, in order of first write.
-        undo: Every write backwards, as (kind, key, what was there).
-        timers_fired: Instants that came, as (kind, key, instant), to be set again when undone.
-        timers_asked: What each instant that a controller asked for has replaced.
+        undo: Every write, as (kind, key, what was there).
+        timers_before: The instant of each timer that was set or has rung, as it was.
+        timers_fired: Instants that came, as (kind, key, instant); a journal needs them, since not
+            all of them follow from records.
     """
 
     revision: int
@@ -45,8 +46,8 @@ class Delta:
     dispatches: Sequence[Dispatch] = ()
     replies: Sequence[Reply] = ()
     notes: Sequence[tuple[str, str, Note | None]] = ()
+    timers_before: dict[tuple[str, str], int | None] = field(default_factory=dict)
     timers_fired: Sequence[tuple[str, str, int]] = ()
-    timers_asked: list[tuple[str, str, int | None]] = field(default_factory=list)
     next_wake_at_ms: int | None = None
 
     @property

@@ -134,9 +134,7 @@ class Fleet:
         self.open_delta = None
         for kind, key, old in reversed(delta.undo):
             self.write(kind, key, old)
-        for kind, key, before_at_ms in reversed(delta.timers_asked):
-            self.timers.set(kind, key, before_at_ms)
-        for kind, key, at_ms in delta.timers_fired:
+        for (kind, key), at_ms in delta.timers_before.items():
             self.timers.set(kind, key, at_ms)
         self.now_ms = delta.now_before_ms
 

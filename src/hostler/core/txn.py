@@ -17,6 +17,7 @@ from hostler.core.delta import Delta, Dispatch
 from hostler.core.events import Event, EventKind
 from hostler.core.fleet import Fleet, Note
 from hostler.core.replies import Accepted, Refused, Reply, Result
+from hostler.core.wakes import wake_at_ms
 from hostler.model import Allocation, Bundle, Counter, Lease, Node, OutboxEntry, Replica
 from hostler.model.allocation import ALLOCATION_LIFECYCLE
 from hostler.model.bundle import BUNDLE_LIFECYCLE
@@ -75,12 +76,15 @@ class Txn:
         self._write(record.KIND, record.key, None)
 
     def _write(self, kind: str, key: str, new: Record | None) -> None:
-        old = self.fleet.write(kind, key, new)
         delta = self._delta
-        delta.undo.append((kind, key, old))
         name = (kind, key)
-        if name not in delta.before:
+        is_first = name not in delta.before
+        if is_first:
+            delta.timers_before.setdefault(name, self.fleet.timers.get(kind, key))
+        old = self.fleet.write(kind, key, new)
+        if is_first:
             delta.before[name] = old
+        delta.undo.append((kind, key, old))
         delta.changes[name] = new
         self._log[kind].append(key)
 
@@ -182,11 +186,7 @@ class Txn:
         The running controller has one such instant a record; it is not durable, and need not be:
         after a restart every controller looks at everything and asks again.
         """
-        name = f"{record.key}{_ASKED}{self._controller}"
-        self._delta.timers_asked.append(
-            (record.KIND, name, self.fleet.timers.get(record.KIND, name))
-        )
-        self.fleet.timers.set(record.KIND, name, at_ms)
+        self._set_timer(record.KIND, f"{record.key}{_ASKED}{self._controller}", at_ms)
 
     def touch(self, kind: str, key: str) -> None:
         """Make controllers look at a record although it was not written."""
@@ -200,13 +200,18 @@ class Txn:
     def retime(self, kind: str) -> None:
         """Compute the timers of a kind again, after a setting that they depend on has changed."""
         for key, record in self.fleet.tables[kind].rows.items():
-            self._delta.undo.append((kind, key, record))
-            self.fleet.write(kind, key, record)
+            self._set_timer(kind, key, wake_at_ms(self.fleet, record))
+
+    def _set_timer(self, kind: str, key: str, at_ms: int | None) -> None:
+        timers = self.fleet.timers
+        self._delta.timers_before.setdefault((kind, key), timers.get(kind, key))
+        timers.set(kind, key, at_ms)
 
     def fire_timers(self) -> None:
         """Touch every record whose instant has come."""
         for kind, key, at_ms in self.fleet.timers.pop_due(self.now_ms):
             self._fired.append((kind, key, at_ms))
+            self._delta.timers_before.setdefault((kind, key), at_ms)
             self.touch(kind, key.partition(_ASKED)[0])
 
     def enter(self, controller: str, reads: tuple[str, ...]) -> bool:
@@ -257,5 +262,4 @@ class Txn:
 
     def abandon(self) -> None:
         """Undo everything, because a defect was found half way."""
-        self._delta.timers_fired = self._fired
         self.fleet.drop(self._delta)

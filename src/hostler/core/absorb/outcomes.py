@@ -92,11 +92,12 @@ def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
     if not outbox.is_final(entry, outcome.code):
         outbox.failed_once(txn, entry, outcome.code, outcome.message, outcome.retry_after_ms)
         return
-    txn.remove(entry)
     command = entry.command
+    if isinstance(command, LaunchMachine):
+        outbox.launch_given_up(txn, entry, outcome.code, outcome.message)
+        return
+    txn.remove(entry)
     match command:
-        case LaunchMachine():
-            outbox.launch_given_up(txn, entry, outcome.code, outcome.message)
         case StartAllocation():
             allocation = _of(txn.fleet.allocations.get(command.allocation_id), command.epoch)
             if allocation is not None:
