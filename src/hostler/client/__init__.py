@@ -1,0 +1,34 @@
+"""The Python client: `Client` for asyncio, `SyncClient` for everything else.
+
+async with Client() as client, client.lease("runners", key="build-42") as lease:
+result = await lease.run(["make", "test"])
+"""
+
+from hostler.client.client import TOKEN_VARIABLE, URL_DEFAULT, URL_VARIABLE, Client
+from hostler.client.errors import ClientError, Unreachable
+from hostler.client.lease import (
+    HeldLease,
+    LeaseLost,
+    LeaseRefused,
+    RunFailed,
+    RunningCommand,
+    RunResult,
+)
+from hostler.client.sync import SyncClient, SyncLease
+
+__all__ = [
+    "TOKEN_VARIABLE",
+    "URL_DEFAULT",
+    "URL_VARIABLE",
+    "Client",
+    "ClientError",
+    "HeldLease",
+    "LeaseLost",
+    "LeaseRefused",
+    "RunFailed",
+    "RunResult",
+    "RunningCommand",
+    "SyncClient",
+    "SyncLease",
+    "Unreachable",
+]

@@ -1,0 +1,259 @@
+"""Every request of the API as a value: what to send, and what comes back.
+
+The clients only send these. Each is safe to send again: reads change nothing, releases and
+heartbeats repeat without harm, and every other change carries an idempotency key.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from hostler.wire.documents import BundleDocument
+from hostler.wire.http import (
+    AcquireRequest,
+    AllocationView,
+    BundleView,
+    ConfigView,
+    CordonRequest,
+    CreatedToken,
+    CreateTokenRequest,
+    DrainRequest,
+    ExplainView,
+    HeartbeatRequest,
+    LeaseView,
+    NodeView,
+    Page,
+    PlanView,
+    PoolView,
+    ReleaseRequest,
+    ReplicaView,
+    RevokeRequest,
+    StatusView,
+    TokenView,
+)
+
+T = TypeVar("T")
+
+Params = dict[str, str | int | bool | None]
+
+
+class Call(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """One request."""
+
+    method: str
+    path: str
+    answer: type[T]
+    params: dict[str, str] = {}
+    body: bytes | None = None
+    idempotency_key: str = ""
+    wait_ms: int = 0
+    """How long the server may keep it open on purpose."""
+
+    def decode(self, body: bytes) -> T:
+        """Read the answer."""
+        return msgspec.json.decode(body, type=self.answer)
+
+
+def segment(text: str) -> str:
+    """Quote one part of a path."""
+    return quote(text, safe="")
+
+
+def _params(given: Params) -> dict[str, str]:
+    told: dict[str, str] = {}
+    for name, value in given.items():
+        if isinstance(value, bool):
+            told[name] = "true" if value else "false"
+        elif value is not None:
+            told[name] = str(value)
+    return told
+
+
+def _get(path: str, answer: type[T], *, wait_ms: int = 0, **params: Any) -> Call[T]:
+    if wait_ms:
+        params["wait_ms"] = wait_ms
+    return Call(method="GET", path=path, answer=answer, params=_params(params), wait_ms=wait_ms)
+
+
+def _post(
+    path: str, answer: type[T], body: object = None, *, key: str | None = None, wait_ms: int = 0
+) -> Call[T]:
+    """Make a change; `key` is its idempotency key, `None` makes one up, empty sends none."""
+    return Call(
+        method="POST",
+        path=path,
+        answer=answer,
+        body=None if body is None else msgspec.json.encode(body),
+        idempotency_key=secrets.token_urlsafe(18) if key is None else key,
+        wait_ms=wait_ms,
+    )
+
+
+# -- the fleet ----------------------------------------------------------------------------------
+
+
+def status() -> Call[StatusView]:
+    """Ask for the server and the fleet in numbers."""
+    return _get("/v1/status", StatusView)
+
+
+def config() -> Call[ConfigView]:
+    """Ask for the configuration in force."""
+    return _get("/v1/config", ConfigView)
+
+
+def explain(about: str) -> Call[ExplainView]:
+    """Ask why something is as it is."""
+    return _get("/v1/explain", ExplainView, about=about)
+
+
+# -- bundles ------------------------------------------------------------------------------------
+
+
+def submit_bundle(document: BundleDocument, *, key: str | None = None) -> Call[BundleView]:
+    """Create a bundle, or change what is desired of one."""
+    return _post("/v1/bundles", BundleView, document, key=key)
+
+
+def plan_bundle(document: BundleDocument) -> Call[PlanView]:
+    """Ask what would follow from submitting a bundle; changes nothing."""
+    return _post("/v1/plan", PlanView, document, key="")
+
+
+def bundles(**params: Any) -> Call[Page[BundleView]]:
+    """List bundles."""
+    return _get("/v1/bundles", Page[BundleView], **params)
+
+
+def bundle(bundle_id: str) -> Call[BundleView]:
+    """Get one bundle."""
+    return _get(f"/v1/bundles/{segment(bundle_id)}", BundleView)
+
+
+def delete_bundle(bundle_id: str) -> Call[BundleView]:
+    """Stop everything of a bundle, then forget it."""
+    return Call(method="DELETE", path=f"/v1/bundles/{segment(bundle_id)}", answer=BundleView)
+
+
+def start_job(bundle_id: str, job: str) -> Call[BundleView]:
+    """Start the replicas of a job that are dormant, dropped or broken."""
+    return _post(f"/v1/bundles/{segment(bundle_id)}/jobs/{segment(job)}/start", BundleView)
+
+
+def replicas(**params: Any) -> Call[Page[ReplicaView]]:
+    """List replicas."""
+    return _get("/v1/replicas", Page[ReplicaView], **params)
+
+
+def replica(replica_id: str) -> Call[ReplicaView]:
+    """Get one replica by its id, `bundle/job/0`."""
+    return _get(f"/v1/replicas/{quote(replica_id)}", ReplicaView)
+
+
+def allocations(**params: Any) -> Call[Page[AllocationView]]:
+    """List allocations."""
+    return _get("/v1/allocations", Page[AllocationView], **params)
+
+
+def allocation(allocation_id: str) -> Call[AllocationView]:
+    """Get one allocation."""
+    return _get(f"/v1/allocations/{segment(allocation_id)}", AllocationView)
+
+
+# -- nodes and pools ----------------------------------------------------------------------------
+
+
+def nodes(**params: Any) -> Call[Page[NodeView]]:
+    """List nodes."""
+    return _get("/v1/nodes", Page[NodeView], **params)
+
+
+def node(node_id: str) -> Call[NodeView]:
+    """Get one node."""
+    return _get(f"/v1/nodes/{segment(node_id)}", NodeView)
+
+
+def cordon_node(node_id: str, reason: str = "") -> Call[NodeView]:
+    """Let nothing new onto a node."""
+    return _post(f"/v1/nodes/{segment(node_id)}/cordon", NodeView, CordonRequest(reason=reason))
+
+
+def uncordon_node(node_id: str) -> Call[NodeView]:
+    """Let new work onto a node again."""
+    return _post(f"/v1/nodes/{segment(node_id)}/uncordon", NodeView)
+
+
+def drain_node(node_id: str, deadline_ms: int, *, then_retire: bool = False) -> Call[NodeView]:
+    """Cordon a node and move what is there."""
+    body = DrainRequest(deadline_ms=deadline_ms, then_retire=then_retire)
+    return _post(f"/v1/nodes/{segment(node_id)}/drain", NodeView, body)
+
+
+def pools(**params: Any) -> Call[Page[PoolView]]:
+    """List pools."""
+    return _get("/v1/pools", Page[PoolView], **params)
+
+
+def pool(name: str) -> Call[PoolView]:
+    """Get one pool."""
+    return _get(f"/v1/pools/{segment(name)}", PoolView)
+
+
+# -- leases -------------------------------------------------------------------------------------
+
+
+def acquire_lease(asked: AcquireRequest, *, key: str | None = None) -> Call[LeaseView]:
+    """Ask for a slot."""
+    return _post("/v1/leases", LeaseView, asked, key=key, wait_ms=asked.wait_ms)
+
+
+def leases(**params: Any) -> Call[Page[LeaseView]]:
+    """List leases, those in line too."""
+    return _get("/v1/leases", Page[LeaseView], **params)
+
+
+def lease(lease_id: str, wait_ms: int = 0) -> Call[LeaseView]:
+    """Get one lease; with `wait_ms`, as soon as it waits no longer."""
+    return _get(f"/v1/leases/{segment(lease_id)}", LeaseView, wait_ms=wait_ms)
+
+
+def heartbeat_lease(lease_id: str, epoch: int) -> Call[LeaseView]:
+    """Renew a held lease."""
+    body = HeartbeatRequest(epoch=epoch)
+    return _post(f"/v1/leases/{segment(lease_id)}/heartbeat", LeaseView, body, key="")
+
+
+def release_lease(
+    lease_id: str, *, epoch: int | None = None, is_healthy: bool = True, detail: str = ""
+) -> Call[LeaseView]:
+    """Give a lease back, or leave the line."""
+    body = ReleaseRequest(epoch=epoch, outcome="healthy" if is_healthy else "poison", detail=detail)
+    return _post(f"/v1/leases/{segment(lease_id)}/release", LeaseView, body, key="")
+
+
+def revoke_lease(lease_id: str, detail: str = "") -> Call[LeaseView]:
+    """Take a lease away from its holder."""
+    body = RevokeRequest(detail=detail)
+    return _post(f"/v1/leases/{segment(lease_id)}/revoke", LeaseView, body, key="")
+
+
+# -- tokens -------------------------------------------------------------------------------------
+
+
+def create_token(asked: CreateTokenRequest, *, key: str | None = None) -> Call[CreatedToken]:
+    """Make a token; the answer holds its secret."""
+    return _post("/v1/tokens", CreatedToken, asked, key=key)
+
+
+def tokens(**params: Any) -> Call[Page[TokenView]]:
+    """List tokens."""
+    return _get("/v1/tokens", Page[TokenView], **params)
+
+
+def revoke_token(token_id: str) -> Call[TokenView]:
+    """Make a token worthless."""
+    return Call(method="DELETE", path=f"/v1/tokens/{segment(token_id)}", answer=TokenView)

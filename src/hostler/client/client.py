@@ -1,0 +1,384 @@
+"""The asynchronous client: one method for each thing that the API does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+import msgspec
+
+from hostler.base.errors import HostlerError
+from hostler.client import calls, streams
+from hostler.client.lease import HeldLease, LeaseRefused
+from hostler.client.transport import RETRY_MS, TIMEOUT_MS, Transport
+from hostler.wire.documents import BundleDocument
+from hostler.wire.documents.config import PORT_DEFAULT
+from hostler.wire.http import (
+    WAIT_MS_MAX,
+    AcquireRequest,
+    AllocationView,
+    BundleView,
+    ConfigView,
+    CreatedToken,
+    CreateTokenRequest,
+    EventView,
+    ExplainView,
+    LeaseView,
+    NodeView,
+    Page,
+    PlanView,
+    PoolView,
+    ReplicaView,
+    RequirementView,
+    StatusView,
+    TokenView,
+)
+
+V = TypeVar("V")
+
+URL_DEFAULT: Final = f"http://127.0.0.1:{PORT_DEFAULT}"
+URL_VARIABLE: Final = "HOSTLER_URL"
+TOKEN_VARIABLE: Final = "HOSTLER_TOKEN"
+
+PAGE_COUNT: Final = 500
+"""Records asked for at once."""
+
+WAITING_TOLD_MS: Final = 500
+"""How long a lease waits before somebody who wants to know is told that it does."""
+
+
+class Client:
+    """Talks to one server. Use as `async with Client() as client`."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        tls_ca: Path | None = None,
+        timeout_ms: int = TIMEOUT_MS,
+        retry_ms: int = RETRY_MS,
+    ) -> None:
+        """Make a client; nothing is connected yet.
+
+        Args:
+            url: Of the server; else `$HOSTLER_URL`, else this machine's default port.
+            token: Secret of a token; else `$HOSTLER_TOKEN`, else none.
+            tls_ca: Certificates to trust instead of the system's, as a PEM file.
+            timeout_ms: Longest time for an answer.
+            retry_ms: How long to try again while the server is away or overloaded; 0 for not.
+        """
+        self._transport = Transport(
+            url or os.environ.get(URL_VARIABLE) or URL_DEFAULT,
+            token=token or os.environ.get(TOKEN_VARIABLE),
+            tls_ca=tls_ca,
+            timeout_ms=timeout_ms,
+            retry_ms=retry_ms,
+        )
+
+    @property
+    def url(self) -> str:
+        """The server's URL."""
+        return self._transport.url
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._transport.close()
+
+    # -- the fleet -------------------------------------------------------------------------------
+
+    async def status(self) -> StatusView:
+        """Return the server and the fleet in numbers."""
+        return await self._transport.send(calls.status())
+
+    async def config(self) -> ConfigView:
+        """Return the configuration in force."""
+        return await self._transport.send(calls.config())
+
+    async def explain(self, about: str) -> ExplainView:
+        """Return why something is as it is: the id of a replica, node, lease, bundle, pool, ..."""
+        return await self._transport.send(calls.explain(about))
+
+    def events(
+        self,
+        *,
+        after_seq: int | None = None,
+        tail: int = 0,
+        kinds: Sequence[str] = (),
+        about: str = "",
+        follow: bool = True,
+    ) -> AsyncIterator[EventView]:
+        """Yield committed events, going on after breaks without loss or repeat.
+
+        Args:
+            after_seq: Position to begin after; else `tail` events ago.
+            tail: How many past events to begin with, when there is no position.
+            kinds: Only these.
+            about: Only those about this id.
+            follow: False ends with the newest event that there is.
+
+        Raises:
+            ClientError: Code `events_gone` when the position is no longer kept.
+        """
+        stream = streams.EventStream(
+            self._transport,
+            after_seq=after_seq,
+            tail=tail,
+            kinds=kinds,
+            about=about,
+            follow=follow,
+        )
+        return aiter(stream)
+
+    # -- bundles ---------------------------------------------------------------------------------
+
+    async def submit_bundle(self, document: BundleDocument) -> BundleView:
+        """Create a bundle, or change what is desired of one."""
+        return await self._transport.send(calls.submit_bundle(document))
+
+    async def plan_bundle(self, document: BundleDocument) -> PlanView:
+        """Return what would follow from submitting a bundle; changes nothing."""
+        return await self._transport.send(calls.plan_bundle(document))
+
+    async def bundles(self) -> list[BundleView]:
+        """Return all bundles."""
+        return await self._all(lambda cursor: calls.bundles(limit=PAGE_COUNT, cursor=cursor))
+
+    async def bundle(self, bundle_id: str) -> BundleView:
+        """Return one bundle."""
+        return await self._transport.send(calls.bundle(bundle_id))
+
+    async def delete_bundle(self, bundle_id: str) -> BundleView:
+        """Stop everything of a bundle, then have it forgotten."""
+        return await self._transport.send(calls.delete_bundle(bundle_id))
+
+    async def start_job(self, bundle_id: str, job: str) -> BundleView:
+        """Start the replicas of a job that are dormant, dropped or broken."""
+        return await self._transport.send(calls.start_job(bundle_id, job))
+
+    async def replicas(self, *, bundle: str | None = None) -> list[ReplicaView]:
+        """Return all replicas, or those of one bundle."""
+        return await self._all(
+            lambda cursor: calls.replicas(limit=PAGE_COUNT, cursor=cursor, bundle=bundle)
+        )
+
+    async def replica(self, replica_id: str) -> ReplicaView:
+        """Return one replica by its id, `bundle/job/0`."""
+        return await self._transport.send(calls.replica(replica_id))
+
+    async def allocations(
+        self,
+        *,
+        bundle: str | None = None,
+        node: str | None = None,
+        include_ended: bool = False,
+    ) -> list[AllocationView]:
+        """Return live allocations, and with `include_ended` those still remembered."""
+        return await self._all(
+            lambda cursor: calls.allocations(
+                limit=PAGE_COUNT,
+                cursor=cursor,
+                bundle=bundle,
+                node=node,
+                include_ended=include_ended,
+            )
+        )
+
+    async def allocation(self, allocation_id: str) -> AllocationView:
+        """Return one allocation."""
+        return await self._transport.send(calls.allocation(allocation_id))
+
+    def logs(
+        self, target: str, *, follow: bool = False, tail_bytes: int | None = None
+    ) -> AsyncIterator[bytes]:
+        """Yield the log of an allocation, or of the latest one of a replica (`bundle/job/0`)."""
+        kind = "replicas" if "/" in target else "allocations"
+        return streams.logs(
+            self._transport, f"/v1/{kind}/{target}/logs", follow=follow, tail_bytes=tail_bytes
+        )
+
+    # -- nodes and pools -------------------------------------------------------------------------
+
+    async def nodes(
+        self, *, pool: str | None = None, include_retired: bool = False
+    ) -> list[NodeView]:
+        """Return all nodes, or those of one pool."""
+        return await self._all(
+            lambda cursor: calls.nodes(
+                limit=PAGE_COUNT, cursor=cursor, pool=pool, include_retired=include_retired
+            )
+        )
+
+    async def node(self, node_id: str) -> NodeView:
+        """Return one node."""
+        return await self._transport.send(calls.node(node_id))
+
+    async def cordon_node(self, node_id: str, reason: str = "") -> NodeView:
+        """Let nothing new onto a node."""
+        return await self._transport.send(calls.cordon_node(node_id, reason))
+
+    async def uncordon_node(self, node_id: str) -> NodeView:
+        """Let new work onto a node again; ends its drain too."""
+        return await self._transport.send(calls.uncordon_node(node_id))
+
+    async def drain_node(
+        self, node_id: str, *, deadline_ms: int = 300_000, then_retire: bool = False
+    ) -> NodeView:
+        """Cordon a node and move what is there."""
+        return await self._transport.send(
+            calls.drain_node(node_id, deadline_ms, then_retire=then_retire)
+        )
+
+    async def pools(self) -> list[PoolView]:
+        """Return all pools."""
+        return await self._all(lambda cursor: calls.pools(limit=PAGE_COUNT, cursor=cursor))
+
+    async def pool(self, name: str) -> PoolView:
+        """Return one pool."""
+        return await self._transport.send(calls.pool(name))
+
+    # -- leases ----------------------------------------------------------------------------------
+
+    async def leases(
+        self, *, pool: str | None = None, include_ended: bool = False
+    ) -> list[LeaseView]:
+        """Return leases that are held or wait in line; with `include_ended` the others too."""
+        return await self._all(
+            lambda cursor: calls.leases(
+                limit=PAGE_COUNT, cursor=cursor, pool=pool, include_ended=include_ended
+            )
+        )
+
+    async def lease_view(self, lease_id: str) -> LeaseView:
+        """Return one lease as it is."""
+        return await self._transport.send(calls.lease(lease_id))
+
+    async def release_lease(
+        self, lease_id: str, *, is_healthy: bool = True, detail: str = ""
+    ) -> LeaseView:
+        """Settle a lease that this program does not hold as an object."""
+        return await self._transport.send(
+            calls.release_lease(lease_id, is_healthy=is_healthy, detail=detail)
+        )
+
+    async def revoke_lease(self, lease_id: str, detail: str = "") -> LeaseView:
+        """Take a lease away from its holder."""
+        return await self._transport.send(calls.revoke_lease(lease_id, detail))
+
+    async def acquire(
+        self, asked: AcquireRequest, *, on_waiting: Callable[[LeaseView], None] | None = None
+    ) -> HeldLease:
+        """Wait in line for a slot and return the held lease; the caller releases it.
+
+        Args:
+            asked: What is wanted; its `wait_ms` is set here.
+            on_waiting: Told whenever it still waits, with the reason.
+
+        Raises:
+            LeaseRefused: Timed out, overloaded, or it can never be had.
+        """
+        first_ms = min(asked.timeout_ms, WAITING_TOLD_MS if on_waiting else WAIT_MS_MAX // 2)
+        asked = msgspec.structs.replace(asked, wait_ms=first_ms)
+        view = await self._transport.send(calls.acquire_lease(asked))
+        try:
+            while view.phase == "waiting":
+                if on_waiting is not None:
+                    on_waiting(view)
+                view = await self._transport.send(calls.lease(view.lease_id, WAIT_MS_MAX // 2))
+        except (asyncio.CancelledError, HostlerError):
+            await asyncio.shield(self._leave_line(view.lease_id))
+            raise
+        if view.phase != "held":
+            raise LeaseRefused(
+                view.reason or view.outcome or view.phase,
+                "the lease was not granted",
+                lease_id=view.lease_id,
+                detail=view.reason_detail or view.outcome_detail,
+            )
+        return HeldLease(self._transport, view)
+
+    async def _leave_line(self, lease_id: str) -> None:
+        try:
+            await self._transport.send(calls.release_lease(lease_id))
+        except HostlerError:
+            return  # it leaves the line by itself at its deadline, and expires if it was granted
+
+    @asynccontextmanager
+    async def lease(  # noqa: PLR0913 - each is a part of what is asked for, and named
+        self,
+        pool: str,
+        *,
+        key: str = "",
+        requires: RequirementView | None = None,
+        labels: dict[str, str] | None = None,
+        priority: int = 0,
+        affinity_node_id: str | None = None,
+        timeout_ms: int = 60_000,
+        lease_ms: int | None = None,
+        on_waiting: Callable[[LeaseView], None] | None = None,
+    ) -> AsyncIterator[HeldLease]:
+        """Hold a warm node for the block, with heartbeats in the background.
+
+        At the end it is released: as poison when a command could not be run to its end or
+        `poison` was called, otherwise as healthy, whatever the commands said.
+
+        Raises:
+            LeaseRefused: It was not granted.
+        """
+        held = await self.acquire(
+            AcquireRequest(
+                pool=pool,
+                key=key,
+                requires=requires or RequirementView(),
+                labels=labels or {},
+                priority=priority,
+                affinity_node_id=affinity_node_id,
+                timeout_ms=timeout_ms,
+                lease_ms=lease_ms,
+            ),
+            on_waiting=on_waiting,
+        )
+        try:
+            yield held
+        finally:
+            await asyncio.shield(held.release())
+
+    # -- tokens ----------------------------------------------------------------------------------
+
+    async def create_token(self, asked: CreateTokenRequest) -> CreatedToken:
+        """Make a token; its secret is in the answer and nowhere else."""
+        return await self._transport.send(calls.create_token(asked))
+
+    async def tokens(self) -> list[TokenView]:
+        """Return all tokens."""
+        return await self._all(lambda cursor: calls.tokens(limit=PAGE_COUNT, cursor=cursor))
+
+    async def revoke_token(self, token_id: str) -> TokenView:
+        """Make a token worthless."""
+        return await self._transport.send(calls.revoke_token(token_id))
+
+    async def _all(self, call_of: Callable[[str | None], calls.Call[Page[V]]]) -> list[V]:
+        items: list[V] = []
+        cursor: str | None = None
+        while True:
+            page = await self._transport.send(call_of(cursor))
+            items += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return items

@@ -1,0 +1,279 @@
+"""A held lease: heartbeats in the background, commands over it, and one settlement at the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Self
+
+import msgspec
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+
+from hostler.base.errors import Failed, Rejected
+from hostler.client import calls
+from hostler.client.errors import ClientError, Unreachable, refusal, unreachable
+from hostler.client.transport import Transport
+from hostler.wire.http import (
+    LeaseView,
+    RunExit,
+    RunFromServer,
+    RunInput,
+    RunOutput,
+    RunSignal,
+    RunStart,
+)
+
+Output = Callable[[str, bytes], None]
+"""Takes `stdout` or `stderr`, and what was written there."""
+
+CAPTURED_BYTES_MAX: Final = 16 * 2**20
+"""Output kept of one command whose output nobody takes; what follows is dropped."""
+
+BEATS_PER_LEASE: Final = 3
+"""Heartbeats within one lease time: two may be lost."""
+
+INPUT_CHUNK_BYTES: Final = 32 * 1024
+
+_FROM_SERVER: Final[msgspec.json.Decoder[RunFromServer]] = msgspec.json.Decoder(RunFromServer)
+
+
+class LeaseRefused(Rejected):
+    """The lease was never granted; `code` is the reason."""
+
+
+class LeaseLost(Failed):
+    """The lease is no longer held: expired, revoked, or its node is lost."""
+
+
+class RunFailed(Failed):
+    """A command could not be run to its end for a reason that is not the command's."""
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How a command ended, and its output where no callback took it."""
+
+    exit_code: int | None
+    signal: str | None
+    """Of the signal that ended it, such as `SIGKILL`."""
+    stdout: bytes = b""
+    stderr: bytes = b""
+
+    @property
+    def status(self) -> int:
+        """What a shell would say: the exit code, or 128 and more for a signal."""
+        if self.exit_code is not None:
+            return self.exit_code
+        return 128 + SIGNAL_NUMBERS.get(self.signal or "", 0)
+
+
+SIGNAL_NUMBERS: Final = {
+    "SIGHUP": 1,
+    "SIGINT": 2,
+    "SIGQUIT": 3,
+    "SIGILL": 4,
+    "SIGABRT": 6,
+    "SIGFPE": 8,
+    "SIGKILL": 9,
+    "SIGSEGV": 11,
+    "SIGPIPE": 13,
+    "SIGALRM": 14,
+    "SIGTERM": 15,
+}
+"""On Linux, where the nodes are (signal(7)); the client may be elsewhere."""
+
+
+class HeldLease:
+    """A slot on a node, ours until `release`.
+
+    Attributes:
+        view: The lease as the server last told it.
+    """
+
+    def __init__(self, transport: Transport, view: LeaseView) -> None:
+        self.view = view
+        self._transport = transport
+        self._lost: LeaseLost | None = None
+        self._poison_detail: str | None = None
+        self._beating = asyncio.create_task(self._beat())
+
+    @property
+    def lease_id(self) -> str:
+        """The lease's id."""
+        return self.view.lease_id
+
+    @property
+    def node_id(self) -> str:
+        """The node that is held."""
+        return self.view.node_id or ""
+
+    def poison(self, detail: str) -> None:
+        """Have the lease settled as poison: nobody may hold this node again."""
+        self._poison_detail = detail
+
+    async def heartbeat(self) -> None:
+        """Renew the lease now; the background does it by itself.
+
+        Raises:
+            LeaseLost: It is no longer held.
+        """
+        try:
+            call = calls.heartbeat_lease(self.lease_id, self.view.epoch)
+            self.view = await self._transport.send(call)
+        except ClientError as error:
+            if error.status in (404, 409, 410, 422):
+                self._lost = LeaseLost(error.code, error.message, lease_id=self.lease_id)
+                raise self._lost from error
+            raise
+
+    async def release(self) -> LeaseView:
+        """Settle the lease; healthy unless it was poisoned. May be repeated."""
+        self._beating.cancel()
+        await asyncio.gather(self._beating, return_exceptions=True)
+        call = calls.release_lease(
+            self.lease_id,
+            epoch=self.view.epoch,
+            is_healthy=self._poison_detail is None,
+            detail=self._poison_detail or "",
+        )
+        self.view = await self._transport.send(call)
+        return self.view
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        stdin: bytes | None = None,
+        on_output: Output | None = None,
+    ) -> RunResult:
+        """Run a command on the node and return how it ended. Cancelling kills it.
+
+        Raises:
+            LeaseLost: The lease ended before the command did.
+            RunFailed: The node did not run it, or nobody knows how it went; the lease is poisoned.
+        """
+        if self._lost is not None:
+            raise self._lost
+        async with self.start(argv, env=env, cwd=cwd, has_stdin=stdin is not None) as command:
+            if stdin is not None:
+                await command.write(stdin, eof=True)
+            return await command.wait(on_output)
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        has_stdin: bool = False,
+    ) -> RunningCommand:
+        """Prepare a command whose input, signals and output the caller handles; enter it to run."""
+        first = RunStart(argv=list(argv), env=dict(env or {}), cwd=cwd, has_stdin=has_stdin)
+        return RunningCommand(self, self._transport, first)
+
+    def explain_break(self, why: str) -> Failed:
+        """Say what a command's broken connection means for the lease."""
+        if self._lost is not None:
+            return self._lost
+        self.poison(f"a command's connection broke: {why}")
+        return RunFailed("run_broken", why, effect="unknown", lease_id=self.lease_id)
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(self.view.lease_ms / BEATS_PER_LEASE / 1000)
+            try:
+                await self.heartbeat()
+            except Unreachable:
+                continue  # the server may come back before the lease ends; it decides
+            except (ClientError, LeaseLost):
+                return
+
+
+class RunningCommand:
+    """One command on a leased node."""
+
+    def __init__(self, lease: HeldLease, transport: Transport, first: RunStart) -> None:
+        self._lease = lease
+        self._transport = transport
+        self._first = first
+        self._socket: ClientConnection | None = None
+
+    async def __aenter__(self) -> Self:
+        url = self._transport.url.replace("http", "ws", 1)
+        path = f"/v1/leases/{calls.segment(self._lease.lease_id)}/exec"
+        try:
+            self._socket = await connect(
+                f"{url}{path}?epoch={self._lease.view.epoch}",
+                additional_headers=self._transport.headers,
+                ssl=self._transport.ssl,
+                max_size=None,
+                compression=None,
+                proxy=None,
+            )
+            await self._send(self._first)
+        except InvalidStatus as error:
+            raise refusal(error.response.status_code, bytes(error.response.body or b"")) from error
+        except (InvalidHandshake, OSError) as error:
+            raise unreachable(self._transport.url, error) from error
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._socket is not None:
+            await self._socket.close()
+
+    async def write(self, data: bytes, *, eof: bool = False) -> None:
+        """Hand bytes to standard input."""
+        for start in range(0, len(data), INPUT_CHUNK_BYTES):
+            await self._send(RunInput(data=data[start : start + INPUT_CHUNK_BYTES]))
+        if eof:
+            await self._send(RunInput(eof=True))
+
+    async def signal(self, name: str) -> None:
+        """Send a signal, such as `SIGINT`, to the command's process group."""
+        await self._send(RunSignal(signal=name))
+
+    async def wait(self, on_output: Output | None = None) -> RunResult:
+        """Take the output until the command ends; without a callback it is in the result.
+
+        Raises:
+            LeaseLost: The lease ended before the command did.
+            RunFailed: As `HeldLease.run`.
+        """
+        captured = {"stdout": bytearray(), "stderr": bytearray()}
+        while True:
+            match await self._next():
+                case RunOutput(stream=stream, data=data):
+                    if on_output is not None:
+                        on_output(stream, data)
+                    else:
+                        room = CAPTURED_BYTES_MAX - len(captured[stream])
+                        captured[stream] += data[:room]
+                case RunExit(error=str(why)):
+                    raise self._lease.explain_break(why)
+                case RunExit(exit_code=exit_code, signal=name):
+                    return RunResult(
+                        exit_code=exit_code,
+                        signal=name,
+                        stdout=bytes(captured["stdout"]),
+                        stderr=bytes(captured["stderr"]),
+                    )
+
+    async def _next(self) -> RunFromServer:
+        try:
+            return _FROM_SERVER.decode(await self._open().recv())
+        except ConnectionClosed as error:
+            why = (error.rcvd.reason if error.rcvd else "") or "the connection broke"
+            raise self._lease.explain_break(why) from error
+
+    async def _send(self, frame: RunStart | RunInput | RunSignal) -> None:
+        try:
+            await self._open().send(msgspec.json.encode(frame).decode())
+        except ConnectionClosed:
+            return  # why it closed is told to whoever reads
+
+    def _open(self) -> ClientConnection:
+        if self._socket is None:
+            raise Rejected("command_not_started", "enter the command before using it")
+        return self._socket

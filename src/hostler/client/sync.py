@@ -1,0 +1,326 @@
+"""The blocking client: the asynchronous one on an event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from hostler.client.client import Client
+from hostler.client.lease import HeldLease, Output, RunResult
+from hostler.client.transport import RETRY_MS, TIMEOUT_MS
+from hostler.wire.documents import BundleDocument
+from hostler.wire.http import (
+    AcquireRequest,
+    AllocationView,
+    BundleView,
+    ConfigView,
+    CreatedToken,
+    CreateTokenRequest,
+    EventView,
+    ExplainView,
+    LeaseView,
+    NodeView,
+    PlanView,
+    PoolView,
+    ReplicaView,
+    StatusView,
+    TokenView,
+)
+
+T = TypeVar("T")
+
+
+class _Loop:
+    """An event loop in a thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="hostler-client", daemon=True
+        )
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something on the loop and wait for it; an interrupt cancels it there."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
+        """Take from an asynchronous iterator, and close it at the end."""
+
+        async def take() -> tuple[bool, T | None]:
+            async for item in source:
+                return True, item
+            return False, None
+
+        async def finish() -> None:
+            close = getattr(source, "aclose", None)
+            if close is not None:
+                await close()
+
+        try:
+            while True:
+                there, item = self.run(take())
+                if not there or item is None:
+                    return
+                yield item
+        finally:
+            self.run(finish())
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class SyncLease:
+    """As `HeldLease`, blocking."""
+
+    def __init__(self, loop: _Loop, held: HeldLease) -> None:
+        self._loop = loop
+        self._held = held
+
+    @property
+    def view(self) -> LeaseView:
+        """The lease as the server last told it."""
+        return self._held.view
+
+    @property
+    def lease_id(self) -> str:
+        """The lease's id."""
+        return self._held.lease_id
+
+    @property
+    def node_id(self) -> str:
+        """The node that is held."""
+        return self._held.node_id
+
+    def poison(self, detail: str) -> None:
+        """Have the lease settled as poison."""
+        self._held.poison(detail)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        stdin: bytes | None = None,
+        on_output: Output | None = None,
+    ) -> RunResult:
+        """As `HeldLease.run`. The callback runs in the client's thread."""
+        return self._loop.run(
+            self._held.run(argv, env=env, cwd=cwd, stdin=stdin, on_output=on_output)
+        )
+
+
+class SyncClient:
+    """Talks to one server, blocking. Use as `with SyncClient() as client`. See `Client`."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        tls_ca: Path | None = None,
+        timeout_ms: int = TIMEOUT_MS,
+        retry_ms: int = RETRY_MS,
+    ) -> None:
+        self._loop = _Loop()
+
+        async def make() -> Client:
+            return Client(url, token=token, tls_ca=tls_ca, timeout_ms=timeout_ms, retry_ms=retry_ms)
+
+        self._client = self._loop.run(make())
+
+    @property
+    def url(self) -> str:
+        """The server's URL."""
+        return self._client.url
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections and end the thread."""
+        self._loop.run(self._client.close())
+        self._loop.stop()
+
+    def status(self) -> StatusView:
+        """As `Client.status`."""
+        return self._loop.run(self._client.status())
+
+    def config(self) -> ConfigView:
+        """As `Client.config`."""
+        return self._loop.run(self._client.config())
+
+    def explain(self, about: str) -> ExplainView:
+        """As `Client.explain`."""
+        return self._loop.run(self._client.explain(about))
+
+    def events(
+        self,
+        *,
+        after_seq: int | None = None,
+        tail: int = 0,
+        kinds: Sequence[str] = (),
+        about: str = "",
+        follow: bool = True,
+    ) -> Iterator[EventView]:
+        """As `Client.events`."""
+        return self._loop.iterate(
+            self._client.events(
+                after_seq=after_seq, tail=tail, kinds=kinds, about=about, follow=follow
+            )
+        )
+
+    def submit_bundle(self, document: BundleDocument) -> BundleView:
+        """As `Client.submit_bundle`."""
+        return self._loop.run(self._client.submit_bundle(document))
+
+    def plan_bundle(self, document: BundleDocument) -> PlanView:
+        """As `Client.plan_bundle`."""
+        return self._loop.run(self._client.plan_bundle(document))
+
+    def bundles(self) -> list[BundleView]:
+        """As `Client.bundles`."""
+        return self._loop.run(self._client.bundles())
+
+    def bundle(self, bundle_id: str) -> BundleView:
+        """As `Client.bundle`."""
+        return self._loop.run(self._client.bundle(bundle_id))
+
+    def delete_bundle(self, bundle_id: str) -> BundleView:
+        """As `Client.delete_bundle`."""
+        return self._loop.run(self._client.delete_bundle(bundle_id))
+
+    def start_job(self, bundle_id: str, job: str) -> BundleView:
+        """As `Client.start_job`."""
+        return self._loop.run(self._client.start_job(bundle_id, job))
+
+    def replicas(self, *, bundle: str | None = None) -> list[ReplicaView]:
+        """As `Client.replicas`."""
+        return self._loop.run(self._client.replicas(bundle=bundle))
+
+    def replica(self, replica_id: str) -> ReplicaView:
+        """As `Client.replica`."""
+        return self._loop.run(self._client.replica(replica_id))
+
+    def allocations(
+        self,
+        *,
+        bundle: str | None = None,
+        node: str | None = None,
+        include_ended: bool = False,
+    ) -> list[AllocationView]:
+        """As `Client.allocations`."""
+        return self._loop.run(
+            self._client.allocations(bundle=bundle, node=node, include_ended=include_ended)
+        )
+
+    def allocation(self, allocation_id: str) -> AllocationView:
+        """As `Client.allocation`."""
+        return self._loop.run(self._client.allocation(allocation_id))
+
+    def logs(
+        self, target: str, *, follow: bool = False, tail_bytes: int | None = None
+    ) -> Iterator[bytes]:
+        """As `Client.logs`."""
+        return self._loop.iterate(self._client.logs(target, follow=follow, tail_bytes=tail_bytes))
+
+    def nodes(self, *, pool: str | None = None, include_retired: bool = False) -> list[NodeView]:
+        """As `Client.nodes`."""
+        return self._loop.run(self._client.nodes(pool=pool, include_retired=include_retired))
+
+    def node(self, node_id: str) -> NodeView:
+        """As `Client.node`."""
+        return self._loop.run(self._client.node(node_id))
+
+    def cordon_node(self, node_id: str, reason: str = "") -> NodeView:
+        """As `Client.cordon_node`."""
+        return self._loop.run(self._client.cordon_node(node_id, reason))
+
+    def uncordon_node(self, node_id: str) -> NodeView:
+        """As `Client.uncordon_node`."""
+        return self._loop.run(self._client.uncordon_node(node_id))
+
+    def drain_node(
+        self, node_id: str, *, deadline_ms: int = 300_000, then_retire: bool = False
+    ) -> NodeView:
+        """As `Client.drain_node`."""
+        return self._loop.run(
+            self._client.drain_node(node_id, deadline_ms=deadline_ms, then_retire=then_retire)
+        )
+
+    def pools(self) -> list[PoolView]:
+        """As `Client.pools`."""
+        return self._loop.run(self._client.pools())
+
+    def pool(self, name: str) -> PoolView:
+        """As `Client.pool`."""
+        return self._loop.run(self._client.pool(name))
+
+    def leases(self, *, pool: str | None = None, include_ended: bool = False) -> list[LeaseView]:
+        """As `Client.leases`."""
+        return self._loop.run(self._client.leases(pool=pool, include_ended=include_ended))
+
+    def lease_view(self, lease_id: str) -> LeaseView:
+        """As `Client.lease_view`."""
+        return self._loop.run(self._client.lease_view(lease_id))
+
+    def release_lease(
+        self, lease_id: str, *, is_healthy: bool = True, detail: str = ""
+    ) -> LeaseView:
+        """As `Client.release_lease`."""
+        return self._loop.run(
+            self._client.release_lease(lease_id, is_healthy=is_healthy, detail=detail)
+        )
+
+    def revoke_lease(self, lease_id: str, detail: str = "") -> LeaseView:
+        """As `Client.revoke_lease`."""
+        return self._loop.run(self._client.revoke_lease(lease_id, detail))
+
+    @contextmanager
+    def lease(
+        self,
+        pool: str,
+        *,
+        key: str = "",
+        priority: int = 0,
+        timeout_ms: int = 60_000,
+        lease_ms: int | None = None,
+        on_waiting: Callable[[LeaseView], None] | None = None,
+    ) -> Iterator[SyncLease]:
+        """As `Client.lease`."""
+        asked = AcquireRequest(
+            pool=pool, key=key, priority=priority, timeout_ms=timeout_ms, lease_ms=lease_ms
+        )
+        held = self._loop.run(self._client.acquire(asked, on_waiting=on_waiting))
+        try:
+            yield SyncLease(self._loop, held)
+        finally:
+            self._loop.run(held.release())
+
+    def create_token(self, asked: CreateTokenRequest) -> CreatedToken:
+        """As `Client.create_token`."""
+        return self._loop.run(self._client.create_token(asked))
+
+    def tokens(self) -> list[TokenView]:
+        """As `Client.tokens`."""
+        return self._loop.run(self._client.tokens())
+
+    def revoke_token(self, token_id: str) -> TokenView:
+        """As `Client.revoke_token`."""
+        return self._loop.run(self._client.revoke_token(token_id))
