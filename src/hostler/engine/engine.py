@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+import structlog
+
+import hostler
+from hostler.base.errors import Defect, Failed, HostlerError, check
+from hostler.core import invariants
+from hostler.core.delta import Delta
 from hostler.core.events import Event
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import AnyInput, Request
+from hostler.core.inputs import AnyInput, AnyRequest, FullScan, ServerStarted
 from hostler.core.replies import Result
-from hostler.engine.publish import Subscription
+from hostler.core.step import step
+from hostler.engine import limits
+from hostler.engine.boundaries import Boundary, BoundaryHook, pass_by
+from hostler.engine.dispatch import Dispatcher
+from hostler.engine.gauges import Gauges
+from hostler.engine.keys import Keys
+from hostler.engine.loop import Loop
+from hostler.engine.provider_calls import ProviderCalls
+from hostler.engine.publish import Publisher, Subscription, Watches
+from hostler.engine.recover import recover
+from hostler.model import Node
 from hostler.model.command import Command
+from hostler.model.node import NodePhase
 from hostler.model.record import Record
-from hostler.ports.agents import AgentGateway
+from hostler.ports.agents import AgentGateway, Nobody
+from hostler.ports.clock import Clock
+from hostler.ports.store import Store, StoredEvent
+from hostler.providers.registry import Registry
 
 T = TypeVar("T")
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -37,11 +60,46 @@ class DryRun:
 
 
 class Engine:
-    """One running control plane. Built by `hostler.engine.assemble.assemble`."""
+    """One running control plane. Built by `hostler.engine.assemble.assemble`.
+
+    Attributes:
+        clock: What time it is for this fleet.
+        keys: The server's key, for credentials.
+        gauges: What the engine counts of itself.
+        registry: The providers that there are.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        keys: Keys,
+        clock: Clock,
+        *,
+        server_url: str,
+        boundary: BoundaryHook = pass_by,
+    ) -> None:
+        self.clock = clock
+        self.keys = keys
+        self.gauges = Gauges()
+        self.registry = registry
+        self._store = store
+        self._server_url = server_url
+        self._boundary = boundary
+        self._agents: AgentGateway = Nobody()
+        self._publisher = Publisher(store)
+        self._watches = Watches()
+        self._loop: Loop | None = None
+        self._dispatcher: Dispatcher | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._ended: asyncio.Future[BaseException | None] | None = None
 
     def attach(self, agents: AgentGateway) -> None:
         """Tell the engine who reaches agents; before `start`. Without it nobody is reached."""
-        raise NotImplementedError
+        check(self._loop is None, "engine_started", "attach the agents before the start")
+        self._agents = agents
+
+    # -- starting and stopping ---------------------------------------------------------------
 
     async def start(self) -> None:
         """Recover from the store, claim it, and begin to work.
@@ -49,11 +107,73 @@ class Engine:
         Raises:
             StoreRefused: The store cannot be used as it stands; tell the operator.
         """
-        raise NotImplementedError
+        check(self._loop is None, "engine_started", "an engine starts once")
+        self._ended = asyncio.get_running_loop().create_future()
+        recovered = await recover(self._store, self._boundary)
+        self.gauges.started_at_ms = self.clock.now_ms()
+        self._publisher.begin_after(recovered.fleet.event_seq)
+        self._boundary(Boundary.AFTER_LOAD_BEFORE_START)
+        self._loop = Loop(
+            recovered.fleet,
+            self._store,
+            self.clock,
+            self,
+            leader_epoch=recovered.leader_epoch,
+            gauges=self.gauges,
+            boundary=self._boundary,
+        )
+        self._dispatcher = Dispatcher(
+            ProviderCalls(self.registry, self.keys, self._server_url),
+            self._agents,
+            self.observe,
+            gauges=self.gauges,
+            on_defect=self._end,
+            boundary=self._boundary,
+        )
+        await self._loop.inbox.put_observations([ServerStarted(version=hostler.__version__)])
+        for work in (self._loop.run, self._prune_now_and_then, self._scan_now_and_then):
+            task = asyncio.create_task(work())
+            task.add_done_callback(self._on_task_end)
+            self._tasks.append(task)
+
+    def _on_task_end(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._end(error)
+
+    def _end(self, error: BaseException | None) -> None:
+        """Accept nothing more, and tell everybody who waits."""
+        if self._ended is None or self._ended.done():
+            return
+        self._ended.set_result(error)
+        stopped = _stopped(error)
+        if self._loop is not None:
+            self._loop.stop()
+            self._loop.fail(stopped)
+        self._publisher.end(stopped)
+        self._watches.end(stopped)
+        if error is not None:
+            _log.error("engine_failed", error=str(error), exc_info=error)
 
     async def stop(self) -> None:
         """Finish the step under way, settle nothing more, close store and providers."""
-        raise NotImplementedError
+        if self._loop is not None:
+            self._loop.stop()
+            await asyncio.wait(self._tasks[:1], timeout=limits.STOP_MS_MAX / 1_000)
+        await self._end_tasks()
+        await self.registry.close()
+        await self._store.close()
+
+    async def abandon(self) -> None:
+        """Stop where it stands, as a kill would; whoever has the store may start another engine."""
+        await self._end_tasks()
+
+    async def _end_tasks(self) -> None:
+        self._end(None)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._dispatcher is not None:
+            await self._dispatcher.close()
 
     async def wait_stopped(self) -> None:
         """Return when the engine has been stopped.
@@ -62,16 +182,22 @@ class Engine:
             Defect: It stopped itself; the process must exit, and the restart recovers.
             Failed: It lost its leadership, or the store for good; likewise.
         """
-        raise NotImplementedError
+        check(self._ended is not None, "engine_not_started", "start the engine first")
+        if self._ended is not None:
+            error = await asyncio.shield(self._ended)
+            if error is not None:
+                raise error
 
-    async def submit(self, request: Request) -> Result:
+    # -- asking ------------------------------------------------------------------------------
+
+    async def submit(self, request: AnyRequest) -> Result:
         """Return the answer to a request, once it is durable. `request_id` must be new.
 
         Raises:
             Failed: Not accepted (`overloaded`, `store_full`, `engine_stopped`, ...): the effect is
                 none, except where the error says that it is unknown.
         """
-        raise NotImplementedError
+        return await self._working().inbox.put_request(request)
 
     async def observe(self, *inputs: AnyInput) -> None:
         """Take note of what was seen; returns when there is room for it, before it is durable.
@@ -79,15 +205,38 @@ class Engine:
         Raises:
             Failed: The engine has stopped.
         """
-        raise NotImplementedError
+        await self._working().inbox.put_observations(inputs)
 
     async def read(self, reader: Callable[[Fleet], T]) -> T:
-        """Run a reader on the committed fleet, between two steps. It must neither wait nor write."""
-        raise NotImplementedError
+        """Run a reader on the committed fleet, between two steps. It must neither wait nor write.
+
+        Raises:
+            Failed: The engine has stopped.
+        """
+        return await self._working().read(reader)
 
     async def dry_run(self, *inputs: AnyInput) -> DryRun:
-        """Say what would follow from these inputs now, without doing it."""
-        raise NotImplementedError
+        """Say what would follow from these inputs now, without doing it.
+
+        Raises:
+            Failed: The engine has stopped.
+        """
+
+        def answer(fleet: Fleet) -> DryRun:
+            delta = step(fleet, inputs, self.clock.now_ms())
+            try:
+                invariants.check_changed(fleet, delta)
+            finally:
+                fleet.drop(delta)
+            return DryRun(
+                revision=fleet.revision,
+                results={reply.request_id: reply.result for reply in delta.replies},
+                changes=dict(delta.changes),
+                events=delta.events,
+                commands={one.command_id: one.command for one in delta.dispatches},
+            )
+
+        return await self.read(answer)
 
     def subscribe(self, after_seq: int | None = None) -> Subscription:
         """Follow committed events after a position; `None`: from now on.
@@ -95,7 +244,9 @@ class Engine:
         A snapshot and the stream join without a gap: take `fleet.event_seq` in the same `read` as
         the snapshot, and subscribe after it.
         """
-        raise NotImplementedError
+        return Subscription(
+            self._publisher, self._publisher.last_seq if after_seq is None else after_seq
+        )
 
     async def watch(
         self,
@@ -104,11 +255,29 @@ class Engine:
         until: Callable[[Record | None], bool],
         timeout_ms: int,
     ) -> Record | None:
-        """Return a record as soon as its committed value is as wanted, else as it is at the timeout.
+        """Return a record once its committed value is as wanted, else as it is at the timeout.
 
         Costs nothing while nothing changes; `until` sees `None` for a record that is not there.
+
+        Raises:
+            Failed: The engine has stopped.
         """
-        raise NotImplementedError
+        name = (kind, key)
+
+        def look(fleet: Fleet) -> asyncio.Future[Record | None] | Record | None:
+            found: Record | None = fleet.tables[kind].get(key)
+            return found if until(found) else self._watches.add(name, until)
+
+        seen = await self.read(look)
+        if not isinstance(seen, asyncio.Future):
+            return seen
+        try:
+            async with asyncio.timeout(timeout_ms / 1_000):
+                return await seen
+        except TimeoutError:
+            return await self.read(lambda fleet: fleet.tables[kind].get(key))
+        finally:
+            self._watches.remove(name, seen)
 
     async def check(self) -> None:
         """Return if the engine works and its store answers: the readiness probe.
@@ -116,4 +285,67 @@ class Engine:
         Raises:
             HostlerError: It does not, and the message says why.
         """
-        raise NotImplementedError
+        self._working()
+        await self._store.check()
+
+    def _working(self) -> Loop:
+        if self._loop is None or self._ended is None:
+            raise Failed("engine_not_started", "the server has not started yet", retry_after_ms=500)
+        if self._ended.done():
+            raise _stopped(self._ended.result())
+        return self._loop
+
+    # -- what follows from a durable step ----------------------------------------------------
+
+    def tell(self, delta: Delta, events: Sequence[StoredEvent]) -> None:
+        """Let followers and watchers know; called by the loop."""
+        self._watches.changed(delta.changes.items())
+        self._publisher.publish(events)
+
+    def dispatch(self, fleet: Fleet, delta: Delta) -> None:
+        """Let commands leave; called by the loop."""
+        if self._dispatcher is not None:
+            self._dispatcher.send(fleet, delta.dispatches)
+        for (kind, _), record in delta.changes.items():
+            if kind == Node.KIND and isinstance(record, Node):
+                self._dismiss_if_retired(record)
+
+    def _dismiss_if_retired(self, node: Node) -> None:
+        if node.phase is NodePhase.RETIRED:
+            self._agents.dismiss(node.node_id, "the node is retired")
+
+    # -- upkeep ------------------------------------------------------------------------------
+
+    async def _prune_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(limits.PRUNE_EVERY_MS / 1_000)
+            settings = await self.read(lambda fleet: fleet.settings)
+            if settings is None:
+                continue
+            self._boundary(Boundary.BEFORE_PRUNE)
+            try:
+                await self._store.prune(
+                    events_keep=settings.retention.event_count_max,
+                    journal_keep=settings.retention.journal_count_max,
+                )
+            except Failed as failure:
+                _log.warning("prune_failed", error=str(failure))
+
+    async def _scan_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(limits.FULL_SCAN_EVERY_MS / 1_000)
+            await self.observe(FullScan())
+
+
+def _stopped(error: BaseException | None) -> Failed:
+    """Say to whoever still asks that there is no engine any more."""
+    code = error.code if isinstance(error, HostlerError) else ""
+    match error:
+        case None:
+            return Failed("engine_stopped", "the server is stopping", retry_after_ms=2_000)
+        case Defect() | HostlerError():
+            return Failed(
+                "engine_failed", "the server has stopped itself", retry_after_ms=2_000, cause=code
+            )
+        case _:
+            return Failed("engine_failed", "the server has stopped itself", retry_after_ms=2_000)

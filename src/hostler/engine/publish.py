@@ -1,7 +1,7 @@
 """Publishing: committed events to whoever follows, and single records to whoever waits for them.
 
-Followers pull. The newest events are kept in memory, older ones come out of the store; so a follower
-that is slow costs nobody anything: it falls back to the store, and if it falls behind what the store
+Followers pull. The newest events are kept in memory, older ones come out of the store; so a slow
+follower costs nobody anything: it falls back to the store, and if it falls behind what the store
 keeps, `EventsGone` tells it to take a new snapshot.
 """
 
@@ -147,3 +147,10 @@ class Watches:
             for future, until in list(self._by_name.get(name, {}).items()):
                 if not future.done() and until(record):
                     future.set_result(record)
+
+    def end(self, failure: Failed) -> None:
+        """Nothing will change any more: tell everybody who waits."""
+        for waiting in self._by_name.values():
+            for future in waiting:
+                if not future.done():
+                    future.set_exception(failure)

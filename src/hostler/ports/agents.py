@@ -50,3 +50,14 @@ class AgentGateway(Protocol):
     def dismiss(self, node_id: NodeId, reason: str) -> None:
         """End the link of a node that is retired; its agent is refused for good from now on."""
         ...
+
+
+class Nobody:
+    """A gateway without agents: what an engine has until it is given another."""
+
+    async def deliver(self, node_id: NodeId, command: AgentCommand) -> CommandAnswered:  # noqa: ARG002 - as the port says
+        """Say that the node has no link."""
+        raise AgentUnreachable(node_id)
+
+    def dismiss(self, node_id: NodeId, reason: str) -> None:
+        """Do nothing: there is no link to end."""

@@ -1,6 +1,7 @@
-"""The clock: what time it is, and waiting for it to pass.
+"""The clock: what time it is.
 
-The core never sees a clock; the engine reads it once a step and passes `now_ms` in.
+The core never sees a clock; the engine reads it once a step and passes `now_ms` in. Waiting is the
+event loop's business: whoever wants virtual time gives both.
 """
 
 from __future__ import annotations
@@ -13,8 +14,4 @@ class Clock(Protocol):
 
     def now_ms(self) -> int:
         """Return milliseconds since 1970 UTC. It may jump, also backwards."""
-        ...
-
-    async def sleep(self, duration_ms: int) -> None:
-        """Return after so long."""
         ...

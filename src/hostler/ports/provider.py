@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import msgspec
 
@@ -138,18 +138,14 @@ class ProviderKind(msgspec.Struct, frozen=True, kw_only=True):
 class ProviderFailed(Failed):
     """Root of the closed set. Anything else that escapes a provider is a defect of it."""
 
-    CODE = ""
+    CODE: ClassVar[str]
+    EFFECT: ClassVar[Effect] = "none"
 
     def __init__(
-        self,
-        message: str,
-        *,
-        effect: Effect = "none",
-        retry_after_ms: int | None = None,
-        **fields: object,
+        self, message: str, *, retry_after_ms: int | None = None, **fields: object
     ) -> None:
         super().__init__(
-            self.CODE, message, effect=effect, retry_after_ms=retry_after_ms, **fields
+            self.CODE, message, effect=self.EFFECT, retry_after_ms=retry_after_ms, **fields
         )
 
 
@@ -160,27 +156,21 @@ class RequestInvalid(ProviderFailed):
 
 
 class CapacityUnavailable(ProviderFailed):
-    """The platform has no such machine to give at present; another offer or zone may do."""
+    """The platform has no such machine to give at present; another offer or zone may do.
+
+    Raised with `scope`: what is short, such as a zone or a kind of machine.
+    """
 
     CODE = "capacity_unavailable"
 
-    def __init__(
-        self, message: str, *, scope: str, retry_after_ms: int | None = None, **fields: object
-    ) -> None:
-        self.scope = scope
-        super().__init__(message, retry_after_ms=retry_after_ms, scope=scope, **fields)
-
 
 class QuotaExceeded(ProviderFailed):
-    """We have as much as we may have; less must be used, or a limit raised."""
+    """We have as much as we may have; less must be used, or a limit raised.
+
+    Raised with `scope`: whose limit it is, such as a region or an account.
+    """
 
     CODE = "quota_exceeded"
-
-    def __init__(
-        self, message: str, *, scope: str, retry_after_ms: int | None = None, **fields: object
-    ) -> None:
-        self.scope = scope
-        super().__init__(message, retry_after_ms=retry_after_ms, scope=scope, **fields)
 
 
 class CredentialsRejected(ProviderFailed):
@@ -190,18 +180,13 @@ class CredentialsRejected(ProviderFailed):
 
 
 class Throttled(ProviderFailed):
-    """We ask too often."""
+    """We ask too often. Raised with `retry_after_ms`."""
 
     CODE = "throttled"
-
-    def __init__(self, message: str, *, retry_after_ms: int, **fields: object) -> None:
-        super().__init__(message, retry_after_ms=retry_after_ms, **fields)
 
 
 class OutcomeUnknown(ProviderFailed):
     """It may have happened; asking again with the same token or id is safe."""
 
     CODE = "outcome_unknown"
-
-    def __init__(self, message: str, **fields: object) -> None:
-        super().__init__(message, effect="unknown", **fields)
+    EFFECT = "unknown"

@@ -1,0 +1,133 @@
+"""Commands to providers: the request is put together here, and the answer becomes facts."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import assert_never
+
+from hostler.base.ids import CommandId, NodeId
+from hostler.core.fleet import Fleet
+from hostler.core.inputs import CommandFailed, MachineFact, Outcome, Succeeded
+from hostler.engine import limits
+from hostler.engine.keys import Keys
+from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
+from hostler.ports.provider import (
+    LaunchRequest,
+    Machine,
+    Provider,
+    RequestInvalid,
+    Secret,
+)
+from hostler.providers.registry import Registry, read_options
+
+ProviderCommand = LaunchMachine | StopMachine | CheckMachine | ListMachines
+
+STILL_STOPPING_MS = 500
+"""When to ask again about a machine that was told to stop and is not gone."""
+
+
+class ProviderCalls:
+    """Makes calls out of commands."""
+
+    def __init__(self, registry: Registry, keys: Keys, server_url: str) -> None:
+        self._registry = registry
+        self._keys = keys
+        self._server_url = server_url
+
+    def attempt(
+        self, fleet: Fleet, command_id: CommandId, command: ProviderCommand
+    ) -> Callable[[], Awaitable[Outcome]]:
+        """Return what makes one attempt; everything that it needs of the fleet is read now."""
+        fleet_id = "" if fleet.settings is None else fleet.settings.fleet_id
+        make_request = None
+        if isinstance(command, LaunchMachine):
+            make_request = self._prepare(fleet, fleet_id, command_id, command)
+
+        async def attempt() -> Outcome:
+            provider = self._registry.opened(command.provider, fleet_id)
+            match command:
+                case LaunchMachine():
+                    if make_request is None:
+                        raise RequestInvalid("the tier or the offer is no longer configured")
+                    return _succeeded(await provider.launch(make_request()))
+                case StopMachine():
+                    return await _stop(provider, command)
+                case CheckMachine():
+                    found = await provider.get(command.machine_id)
+                    return Succeeded() if found is None else _succeeded(found)
+                case ListMachines():
+                    return _succeeded(*[machine async for machine in provider.list_owned()])
+                case _:
+                    assert_never(command)
+
+        return attempt
+
+    def _prepare(
+        self, fleet: Fleet, fleet_id: str, command_id: CommandId, command: LaunchMachine
+    ) -> Callable[[], LaunchRequest] | None:
+        pool = fleet.pools.get(command.pool)
+        tier = None if pool is None else pool.tier(command.tier)
+        offers = () if tier is None else tier.offers
+        offer = next((offer for offer in offers if offer.name == command.offer), None)
+        if tier is None or offer is None:
+            return None
+
+        def make() -> LaunchRequest:
+            kind = self._registry.kind(command.provider)
+            return LaunchRequest(
+                token=command_id,
+                fleet_id=fleet_id,
+                node_id=command.node_id,
+                epoch=command.epoch,
+                pool=command.pool,
+                tier=command.tier,
+                zone=tier.zone,
+                offer=offer,
+                options=read_options(kind, tier.options_json),
+                server_url=self._server_url,
+                join_token=Secret(self._keys.join_token(command.node_id, command.epoch)),
+                boot_ms=tier.boot_ms,
+                silence_ms_max=limits.SILENCE_MS_MAX,
+            )
+
+        return make
+
+
+async def _stop(provider: Provider, command: StopMachine) -> Outcome:
+    """Stop a machine and say whether it is gone: by its id, or by its label if we have no id."""
+    machine_ids = (
+        [command.machine_id]
+        if command.machine_id is not None
+        else [
+            machine.machine_id
+            async for machine in provider.list_owned()
+            if machine.node_id == command.node_id
+        ]
+    )
+    is_gone = True
+    for machine_id in machine_ids:
+        await provider.stop(machine_id)
+        is_gone = await provider.get(machine_id) is None and is_gone
+    if is_gone:
+        return Succeeded()
+    return CommandFailed(
+        code="outcome_unknown",
+        message="the machine is still stopping",
+        retry_after_ms=STILL_STOPPING_MS,
+    )
+
+
+def _succeeded(*machines: Machine) -> Succeeded:
+    return Succeeded(machines=tuple(_fact_of(machine) for machine in machines))
+
+
+def _fact_of(machine: Machine) -> MachineFact:
+    return MachineFact(
+        machine_id=machine.machine_id,
+        node_id=NodeId(machine.node_id),
+        epoch=machine.epoch,
+        pool=machine.pool,
+        tier=machine.tier,
+        created_at_ms=machine.created_at_ms,
+        hostname=machine.hostname,
+    )

@@ -1,0 +1,25 @@
+"""Translating: documents of people and messages of agents, to and from the words of the core."""
+
+from hostler.engine.translate.agents import (
+    agent_command,
+    allocation_fact,
+    allocation_facts,
+    shape_of,
+)
+from hostler.engine.translate.bundles import submit_bundle
+from hostler.engine.translate.configuration import (
+    apply_configuration,
+    new_fleet_id,
+    provider_problems,
+)
+
+__all__ = [
+    "agent_command",
+    "allocation_fact",
+    "allocation_facts",
+    "apply_configuration",
+    "new_fleet_id",
+    "provider_problems",
+    "shape_of",
+    "submit_bundle",
+]

@@ -1,0 +1,111 @@
+"""Bundle documents as requests."""
+
+from __future__ import annotations
+
+from hostler.base.ids import BundleId
+from hostler.base.units import cores_milli, duration_ms, size_bytes
+from hostler.core.inputs import SubmitBundle
+from hostler.model.bundle import Job, SpreadOver, SpreadRule
+from hostler.model.launch import (
+    AtOnceReadiness,
+    DelayReadiness,
+    Disconnect,
+    ExecReadiness,
+    HttpReadiness,
+    Launch,
+    Readiness,
+    SdNotifyReadiness,
+    TcpReadiness,
+)
+from hostler.model.pool import Band
+from hostler.model.shape import CapabilityRequest, Requirement
+from hostler.wire.documents import BundleDocument, JobDocument, ReadinessDocument, capability_of
+from hostler.wire.documents.bundle import RunDocument
+from hostler.wire.documents.work import RequiresDocument
+
+
+def submit_bundle(
+    document: BundleDocument, *, request_id: str, principal: str, idempotency_key: str = ""
+) -> SubmitBundle:
+    """Read a checked document."""
+    return SubmitBundle(
+        request_id=request_id,
+        principal=principal,
+        idempotency_key=idempotency_key,
+        bundle_id=BundleId(document.bundle),
+        pool=document.pool,
+        jobs=tuple(_job(job) for job in document.jobs),
+        replica_count=document.replicas,
+        fallback_pools=tuple(document.fallback_pools),
+        spread=tuple(
+            SpreadRule(over=SpreadOver(rule.over), is_required=rule.required)
+            for rule in document.spread
+        ),
+        is_primary_interruptible=document.primary_interruptible,
+        labels=dict(document.labels),
+    )
+
+
+def _job(document: JobDocument) -> Job:
+    return Job(
+        name=document.name,
+        launch=_launch(document.run),
+        band=Band(document.band),
+        requirement=requirement(document.requires),
+        is_dormant=document.dormant,
+    )
+
+
+def requirement(document: RequiresDocument) -> Requirement:
+    """Read what a replica or a lease needs."""
+    return Requirement(
+        capacity=document.capacity,
+        cores_milli=cores_milli(document.cores),
+        memory_bytes=size_bytes(document.memory),
+        capabilities=tuple(
+            CapabilityRequest(name=name, count=one.count, attributes=dict(one.attributes))
+            for name, value in sorted(document.capabilities.items())
+            for one in [capability_of(value)]
+        ),
+    )
+
+
+def _launch(document: RunDocument) -> Launch:
+    return Launch(
+        argv=tuple(document.argv),
+        env=dict(document.env),
+        readiness=_readiness(document.readiness),
+        ready_within_ms=duration_ms(document.ready_within),
+        stop_signal=document.stop.signal,
+        stop_grace_ms=duration_ms(document.stop.grace),
+        log_file_bytes_max=size_bytes(document.logs.file_size),
+        log_file_count_max=document.logs.files,
+        disconnect=Disconnect(document.disconnect),
+    )
+
+
+def _readiness(document: ReadinessDocument | None) -> Readiness:
+    if document is None:
+        return AtOnceReadiness()
+    if (http := document.http) is not None:
+        return HttpReadiness(
+            port=http.port,
+            path=http.path,
+            interval_ms=duration_ms(http.interval),
+            timeout_ms=duration_ms(http.timeout),
+        )
+    if (tcp := document.tcp) is not None:
+        return TcpReadiness(
+            port=tcp.port,
+            interval_ms=duration_ms(tcp.interval),
+            timeout_ms=duration_ms(tcp.timeout),
+        )
+    if (probe := document.exec) is not None:
+        return ExecReadiness(
+            argv=tuple(probe.argv),
+            interval_ms=duration_ms(probe.interval),
+            timeout_ms=duration_ms(probe.timeout),
+        )
+    if document.delay is not None:
+        return DelayReadiness(delay_ms=duration_ms(document.delay))
+    return AtOnceReadiness() if document.sd_notify is None else SdNotifyReadiness()

@@ -1,0 +1,142 @@
+"""A configuration document as a request, and what providers say of its tiers."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+import msgspec
+
+from hostler.base.encoding import encode
+from hostler.base.units import cores_milli, duration_ms, money_microusd, size_bytes
+from hostler.core.inputs import ApplyConfiguration, FleetSettings
+from hostler.model import Pool
+from hostler.model.pool import Band, Offer, Reliability, Tier, TierKind
+from hostler.model.settings import RecoveryLimits, Retention
+from hostler.model.shape import Capability, Shape
+from hostler.providers.registry import Registry
+from hostler.wire.documents import (
+    ConfigDocument,
+    DocumentProblem,
+    PoolDocument,
+    TierDocument,
+    capability_of,
+)
+from hostler.wire.documents.config import FleetDocument, OfferDocument
+from hostler.wire.documents.work import ShapeDocument
+
+
+def new_fleet_id() -> str:
+    """Make up a fleet's id: the label that nobody else's machines carry."""
+    return f"f-{secrets.token_hex(4)}"
+
+
+def provider_problems(document: ConfigDocument, registry: Registry) -> list[DocumentProblem]:
+    """Return what providers have against their tiers, with paths from the document's root."""
+    return [
+        msgspec.structs.replace(problem, path=f"{path}.{problem.path}")
+        for path, tier in _tiers(document)
+        if tier.provider
+        for problem in registry.problems_of(tier.provider, tier.options)
+    ]
+
+
+def _tiers(document: ConfigDocument) -> Iterator[tuple[str, TierDocument]]:
+    for name, pool in document.pools.items():
+        for index, tier in enumerate(pool.tiers):
+            yield f"pools.{name}.tiers[{index}]", tier
+
+
+def apply_configuration(
+    document: ConfigDocument, *, request_id: str, principal: str, idempotency_key: str = ""
+) -> ApplyConfiguration:
+    """Read a checked document. An id is made up if it has none; the core uses it once only."""
+    return ApplyConfiguration(
+        request_id=request_id,
+        principal=principal,
+        idempotency_key=idempotency_key,
+        fleet_id=document.fleet.id or new_fleet_id(),
+        settings=_settings(document.fleet),
+        pools=tuple(_pool(name, pool) for name, pool in sorted(document.pools.items())),
+    )
+
+
+def _settings(document: FleetDocument) -> FleetSettings:
+    timing, recovery, retention = document.timing, document.recovery, document.retention
+    return FleetSettings(
+        heartbeat_ms=duration_ms(timing.heartbeat),
+        suspect_after_ms=duration_ms(timing.suspect_after),
+        fence_after_ms=duration_ms(timing.fence_after),
+        lost_after_ms=duration_ms(timing.lost_after),
+        list_every_ms=duration_ms(timing.list_every),
+        orphan_grace_ms=duration_ms(timing.orphan_grace),
+        lost_node_count_max=timing.lost_nodes_max,
+        brake_window_ms=duration_ms(timing.brake_window),
+        recovery=RecoveryLimits(
+            restart_count_max=recovery.restarts_max,
+            restart_window_ms=duration_ms(recovery.restart_window),
+            spacing_ms=duration_ms(recovery.spacing),
+            healthy_after_ms=duration_ms(recovery.healthy_after),
+            exclusion_ms=duration_ms(recovery.exclusion),
+        ),
+        retention=Retention(
+            event_count_max=retention.events_max,
+            journal_count_max=retention.journal_max,
+            ended_ms=duration_ms(retention.ended),
+            decision_count_max=retention.decisions_max,
+        ),
+    )
+
+
+def _pool(name: str, document: PoolDocument) -> Pool:
+    spares = document.spares
+    return Pool(
+        name=name,
+        tiers=tuple(_tier(tier) for tier in document.tiers),
+        warm_count=document.warm,
+        spare_count=0 if spares is None else spares.count,
+        spare_band=None if spares is None or spares.band is None else Band(spares.band),
+        slot_count=document.slots,
+        idle_ms=duration_ms(document.idle),
+        lease_ms=duration_ms(document.lease),
+        lease_ms_max=None if document.lease_max is None else duration_ms(document.lease_max),
+        lease_per_key_max=document.leases_per_key_max,
+        waiting_count_max=document.waiting_max,
+        use_count_max=document.uses_max,
+        launch_count_max=document.launches_max,
+    )
+
+
+def _tier(document: TierDocument) -> Tier:
+    return Tier(
+        name=document.name,
+        kind=TierKind(document.kind),
+        provider=document.provider,
+        reliability=Reliability(document.reliability),
+        offers=tuple(_offer(offer) for offer in document.offers),
+        node_count_max=document.node_count_max or 0,
+        zone=document.zone,
+        boot_ms=duration_ms(document.boot),
+        options_json=encode(document.options).decode(),
+    )
+
+
+def _offer(document: OfferDocument) -> Offer:
+    return Offer(
+        name=document.name,
+        shape=_shape(document.shape),
+        price_microusd_per_hour=money_microusd(document.price_per_hour),
+    )
+
+
+def _shape(document: ShapeDocument) -> Shape:
+    return Shape(
+        capacity=document.capacity,
+        cores_milli=None if document.cores is None else cores_milli(document.cores),
+        memory_bytes=None if document.memory is None else size_bytes(document.memory),
+        capabilities=tuple(
+            Capability(name=name, count=one.count, attributes=dict(one.attributes))
+            for name, value in sorted(document.capabilities.items())
+            for one in [capability_of(value)]
+        ),
+    )
