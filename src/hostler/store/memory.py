@@ -47,6 +47,10 @@ class MemoryDisk:
             position.revision, position.now_ms, position.event_seq, position.leader_epoch, records
         )
 
+    def body(self, kind: str, key: str) -> bytes | None:
+        """Return one record's body, or `None`; for those who check what is durable."""
+        return self._records.get(kind, {}).get(key)
+
     def claim(self) -> int:
         """Raise the leader epoch and return it."""
         now = self._position
