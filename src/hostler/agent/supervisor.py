@@ -10,8 +10,8 @@ back. A node may run a hundred of these, so it uses little of the standard libra
 - `state`: what has become of it, `key=value` lines; replaced at each change, and a datagram with
   the folder's name goes to the agent's socket.
 - `log`, `log.1`, ...: output, newest first. `notify`: the socket for `sd_notify`.
-- `lock`: held while it lives. A second supervisor for the folder ends at once, and so does one
-  that finds a state: a folder is started once.
+- `lock`: held while it lives, and tells its pid. A second supervisor for the folder ends at once,
+  and so does one that finds a state: a folder is started once.
 
 No process outlives the job's main process: its group is killed, and as every orphan below becomes
 our child, so is whatever left the group. If the supervisor itself is killed, the kernel kills the
@@ -348,11 +348,11 @@ class Supervisor:
 
 
 def read_number(path: bytes) -> int:
-    """The number in the file; 0 when there is none."""
+    """The number that the file begins with; 0 when there is none."""
     try:
         with open(path, "rb") as file:
-            return int(file.read())
-    except (OSError, ValueError):
+            return int(file.read().split()[0])
+    except (OSError, ValueError, IndexError):
         return 0
 
 
@@ -381,8 +381,8 @@ def main(folder: str) -> int:
     os.chdir(folder)
     lock = os.open("lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
         return 0
     if os.path.exists("state"):
         return 0

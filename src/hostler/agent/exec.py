@@ -1,0 +1,230 @@
+"""Runs leased commands: each in its own process group, its data streamed with back-pressure.
+
+A command ends when its main process does: its group is killed, and what it wrote is passed on. What
+left the group lives on under the lease, so that one command may start what the next one uses; with
+the lease it is found by its environment and killed. The agent's warden (`hostler.agent.strays`)
+does the same if the agent dies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from typing import Final, Literal
+
+from hostler.agent.core.inputs import ExecFinished, Input, LeaseCleared, LeaseKey
+from hostler.agent.credit import CreditGate
+from hostler.agent.folder import DataFolder
+from hostler.agent.runtime import environment
+from hostler.agent.runtime.environment import LEASE_MARK, NodeIdentity
+from hostler.agent.runtime.supervised import signal_name
+from hostler.agent.strays import ROUND_S, ROUNDS_MAX, kill_marked
+from hostler.base.errors import Rejected
+from hostler.wire.agent import AgentMessage, ExecInput, ExecOutput, ExecStart, StreamCredit
+from hostler.wire.stream import ReceiveWindow
+
+DRAIN_S: Final = 0.5
+"""How long output may stay open without a byte after the command has ended: somebody who left the
+group holds it."""
+
+
+class _Running:
+    """One command."""
+
+    def __init__(self, start: ExecStart) -> None:
+        self.start = start
+        self.gate = CreditGate()
+        self.input: asyncio.Queue[ExecInput] = asyncio.Queue()
+        self.process: asyncio.subprocess.Process | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.written_bytes = 0
+
+    def signal(self, number: int) -> None:
+        """Signal the command's process group, if it is still there."""
+        if self.process is not None and self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
+
+
+class ExecRunner:
+    """All leased commands of one agent."""
+
+    def __init__(
+        self,
+        data: DataFolder,
+        node: NodeIdentity,
+        post: Callable[[Input], None],
+        send: Callable[[AgentMessage], None],
+    ) -> None:
+        self._data = data
+        self._node = node
+        self._post = post
+        self._send = send
+        self._running: dict[str, _Running] = {}
+        self._clearings: set[asyncio.Task[None]] = set()
+
+    def start(self, start: ExecStart) -> None:
+        """Start a command."""
+        running = self._running[start.request_id] = _Running(start)
+        running.task = asyncio.get_running_loop().create_task(self._run(running))
+
+    def write(self, data: ExecInput) -> None:
+        """Pass bytes to its standard input."""
+        running = self._running.get(data.request_id)
+        if running is not None:
+            running.input.put_nowait(data)
+
+    def credit(self, request_id: str, bytes_count: int) -> bool:
+        """Give its output room; say whether the command is ours."""
+        running = self._running.get(request_id)
+        if running is not None:
+            running.gate.credited(bytes_count)
+        return running is not None
+
+    def signal(self, request_id: str, name: str) -> None:
+        """Signal its process group."""
+        running = self._running.get(request_id)
+        if running is not None:
+            running.signal(signal.Signals[name].value)
+
+    def kill(self, request_id: str) -> None:
+        """Kill it; nobody waits for its output."""
+        running = self._running.get(request_id)
+        if running is not None:
+            running.gate.abandon()
+            running.signal(signal.SIGKILL)
+
+    def clear(self, key: LeaseKey) -> None:
+        """Kill whatever runs under the lease, and remove its folder."""
+        task = asyncio.get_running_loop().create_task(self._clear(key))
+        self._clearings.add(task)
+        task.add_done_callback(self._clearings.discard)
+
+    async def close(self) -> None:
+        """Kill all commands."""
+        running = list(self._running.values())
+        for each in running:
+            self.kill(each.start.request_id)
+        tasks = [each.task for each in running if each.task is not None]
+        await asyncio.gather(*tasks, *self._clearings, return_exceptions=True)
+
+    async def _run(self, running: _Running) -> None:
+        start = running.start
+        try:
+            process = running.process = await self._spawn(start)
+        except (OSError, Rejected) as error:
+            del self._running[start.request_id]
+            self._post(ExecFinished(request_id=start.request_id, error=str(error)))
+            return
+        if running.gate.is_abandoned:
+            # It was killed before it was there.
+            running.signal(signal.SIGKILL)
+        loop = asyncio.get_running_loop()
+        feeding = loop.create_task(self._feed(running, process))
+        pumps = [
+            loop.create_task(self._pump(running, "stdout", process.stdout)),
+            loop.create_task(self._pump(running, "stderr", process.stderr)),
+        ]
+        try:
+            code = await process.wait()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await _drained(running, pumps)
+        finally:
+            for task in (feeding, *pumps):
+                task.cancel()
+            await asyncio.gather(feeding, *pumps, return_exceptions=True)
+        del self._running[start.request_id]
+        self._post(
+            ExecFinished(
+                request_id=start.request_id,
+                exit_code=code if code >= 0 else None,
+                signal=signal_name(-code) if code < 0 else None,
+            )
+        )
+
+    async def _spawn(self, start: ExecStart) -> asyncio.subprocess.Process:
+        folder = self._data.lease(LeaseKey(start.lease_id, start.lease_epoch))
+        (folder / "tmp").mkdir(mode=0o750, parents=True, exist_ok=True)
+        env = environment.of_lease(start, folder, self._node)
+        argv = [environment.substitute(each, env) for each in start.argv]
+        program = shutil.which(argv[0], path=env["PATH"]) if "/" not in argv[0] else argv[0]
+        if program is None:
+            raise Rejected("program_not_found", "there is no such program", program=argv[0])
+        pipe = asyncio.subprocess.PIPE
+        return await asyncio.create_subprocess_exec(
+            *argv,
+            executable=program,
+            stdin=pipe if start.has_stdin else asyncio.subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            env=env,
+            cwd=folder / (start.cwd or ""),
+            start_new_session=True,
+        )
+
+    async def _feed(self, running: _Running, process: asyncio.subprocess.Process) -> None:
+        """Write what arrives to the command, and hand back room for more."""
+        window = ReceiveWindow()
+        request_id = running.start.request_id
+        while True:
+            given = await running.input.get()
+            # A command that has closed its input does not want the rest.
+            with contextlib.suppress(ConnectionError):
+                if process.stdin is not None and given.data:
+                    process.stdin.write(given.data)
+                    await process.stdin.drain()
+                if process.stdin is not None and given.eof:
+                    process.stdin.close()
+            credit_bytes = window.taken(len(given.data))
+            if credit_bytes:
+                self._send(StreamCredit(request_id=request_id, bytes_count=credit_bytes))
+
+    async def _pump(
+        self,
+        running: _Running,
+        stream: Literal["stdout", "stderr"],
+        source: asyncio.StreamReader | None,
+    ) -> None:
+        """Pass on what the command writes, as fast as it is read at the far end."""
+        while source is not None:
+            reserved_bytes = await running.gate.reserve()
+            data = await source.read(reserved_bytes)
+            running.gate.credited(reserved_bytes - len(data))
+            if not data:
+                return
+            running.written_bytes += len(data)
+            if running.gate.is_abandoned:
+                continue
+            self._send(ExecOutput(request_id=running.start.request_id, stream=stream, data=data))
+
+    async def _clear(self, key: LeaseKey) -> None:
+        folder = self._data.lease(key)
+        tasks = []
+        for running in list(self._running.values()):
+            if LeaseKey(running.start.lease_id, running.start.lease_epoch) == key:
+                self.kill(running.start.request_id)
+                if running.task is not None:
+                    tasks.append(running.task)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for _ in range(ROUNDS_MAX):
+            if not await asyncio.to_thread(kill_marked, f"{LEASE_MARK}={folder}\0"):
+                break
+            await asyncio.sleep(ROUND_S)
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        self._post(LeaseCleared(key=key))
+
+
+async def _drained(running: _Running, pumps: list[asyncio.Task[None]]) -> None:
+    """Wait until all output was passed on, but not for somebody who merely holds it open."""
+    while True:
+        before_bytes = running.written_bytes
+        _, pending = await asyncio.wait(pumps, timeout=DRAIN_S)
+        if not pending:
+            return
+        if running.gate.has_room and running.written_bytes == before_bytes:
+            return

@@ -1,0 +1,224 @@
+"""Runs the core: gives it what happened, carries out what it decides, wakes it when it is time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, assert_never
+
+import structlog
+
+from hostler.agent.clock import Clock
+from hostler.agent.core.effects import (
+    ClearLease,
+    CloseStream,
+    Disconnect,
+    Effect,
+    Exit,
+    GiveCredit,
+    KillExec,
+    KillProcess,
+    KillSupervisor,
+    OpenLogs,
+    Probe,
+    Reconnect,
+    RememberAuthority,
+    RememberReady,
+    RemoveFolder,
+    SendMessage,
+    SignalExec,
+    StartExec,
+    StartSupervisor,
+    StopProcess,
+    WriteExec,
+)
+from hostler.agent.core.inputs import Input, ProbeAnswered, Started
+from hostler.agent.core.state import AgentSettings, AgentState
+from hostler.agent.core.step import step
+from hostler.agent.exec import ExecRunner
+from hostler.agent.folder import DataFolder
+from hostler.agent.link import AgentLink
+from hostler.agent.probes import probe
+from hostler.agent.runtime.environment import NodeIdentity, work_folder
+from hostler.agent.runtime.process import ProcessRuntime
+from hostler.agent.streams import LogStreams
+from hostler.base.errors import Rejected
+from hostler.wire.agent import AgentMessage
+from hostler.wire.work import Inventory
+
+LOG: Final = structlog.get_logger("hostler.agent")
+
+SupervisionEffect = (
+    StartSupervisor
+    | StopProcess
+    | KillProcess
+    | KillSupervisor
+    | Probe
+    | RememberReady
+    | RemoveFolder
+)
+StreamEffect = (
+    StartExec | WriteExec | SignalExec | KillExec | ClearLease | OpenLogs | CloseStream | GiveCredit
+)
+
+
+class AgentShell:
+    """One life of an agent around its core."""
+
+    def __init__(
+        self,
+        settings: AgentSettings,
+        data: DataFolder,
+        node: NodeIdentity,
+        connect: Callable[[Callable[[Input], None]], AgentLink],
+    ) -> None:
+        self._state = AgentState(settings=settings)
+        self._data = data
+        self._clock = Clock()
+        self._inputs: list[Input] = []
+        self._woken = asyncio.Event()
+        self._exit: Exit | None = None
+        self._probes: set[asyncio.Task[None]] = set()
+        self._link = connect(self.post)
+        self._runtime = ProcessRuntime(data, node, self.post)
+        self._execs = ExecRunner(data, node, self.post, self._say)
+        self._logs = LogStreams(data, self.post, self._say)
+
+    def post(self, happened: Input) -> None:
+        """Have the core know about something soon."""
+        self._inputs.append(happened)
+        self._woken.set()
+
+    async def run(self, inventory: Inventory) -> int:
+        """Live until the core says that it is over; gives the exit code."""
+        self._runtime.open()
+        try:
+            found = await self._runtime.find()
+            LOG.info("agent started", node=self._state.settings.node_id, adopted=len(found))
+            self.post(
+                Started(
+                    inventory=inventory,
+                    found=found,
+                    found_leases=self._data.found_leases(),
+                    authority_until_at_ms=self._authority(is_needed=bool(found)),
+                )
+            )
+            self._link.open()
+            while self._exit is None:
+                await self._turn()
+            LOG.info("agent ends", reason=self._exit.reason)
+            return self._exit.code
+        finally:
+            await self._close()
+
+    def _authority(self, *, is_needed: bool) -> int | None:
+        """Read until when our last life was authorised; work without a word about it was never."""
+        until_at_ms = self._data.read_authority(self._clock)
+        return 0 if until_at_ms is None and is_needed else until_at_ms
+
+    async def _turn(self) -> None:
+        self._woken.clear()
+        inputs, self._inputs = self._inputs, []
+        answer = step(self._state, inputs, self._clock.now_ms())
+        for effect in answer.effects:
+            self._perform(effect)
+        if self._exit is not None or self._inputs:
+            return
+        wait_s = None
+        if answer.next_wake_at_ms is not None:
+            wait_s = max(0, answer.next_wake_at_ms - self._clock.now_ms()) / 1_000
+        try:
+            await asyncio.wait_for(self._woken.wait(), wait_s)
+        except TimeoutError:
+            return
+
+    async def _close(self) -> None:
+        await self._execs.close()
+        await self._logs.close()
+        for task in list(self._probes):
+            task.cancel()
+        await asyncio.gather(*self._probes, return_exceptions=True)
+        await self._link.close()
+        await self._runtime.close()
+
+    def _say(self, message: AgentMessage) -> None:
+        self._link.send(message)
+
+    def _perform(self, effect: Effect) -> None:
+        match effect:
+            case SendMessage():
+                self._link.send(effect.message)
+            case Reconnect():
+                self._link.reconnect(effect.reason)
+            case Disconnect():
+                self._link.disconnect(effect.reason)
+            case RememberAuthority():
+                self._data.write_authority(self._clock.to_boot_ms(effect.until_at_ms))
+            case Exit():
+                self._exit = effect
+            case (
+                StartExec()
+                | WriteExec()
+                | SignalExec()
+                | KillExec()
+                | ClearLease()
+                | OpenLogs()
+                | CloseStream()
+                | GiveCredit()
+            ):
+                self._perform_stream(effect)
+            case _:
+                self._perform_supervision(effect)
+
+    def _perform_supervision(self, effect: SupervisionEffect) -> None:
+        match effect:
+            case StartSupervisor():
+                self._runtime.start(effect.key, effect.start)
+            case StopProcess():
+                self._runtime.stop(effect.key, effect.signal, effect.grace_ms)
+            case KillProcess():
+                self._runtime.stop(effect.key, "SIGKILL", 0)
+            case KillSupervisor():
+                self._runtime.kill_supervisor(effect.key)
+            case Probe():
+                task = asyncio.get_running_loop().create_task(self._probe(effect))
+                self._probes.add(task)
+                task.add_done_callback(self._probes.discard)
+            case RememberReady():
+                self._runtime.remember_ready(effect.key)
+            case RemoveFolder():
+                self._runtime.remove(effect.key)
+            case _:
+                assert_never(effect)
+
+    def _perform_stream(self, effect: StreamEffect) -> None:
+        match effect:
+            case StartExec():
+                self._execs.start(effect.start)
+            case WriteExec():
+                self._execs.write(effect.data)
+            case SignalExec():
+                self._execs.signal(effect.request_id, effect.signal)
+            case KillExec():
+                self._execs.kill(effect.request_id)
+            case ClearLease():
+                self._execs.clear(effect.key)
+            case OpenLogs():
+                self._logs.open(effect)
+            case CloseStream():
+                self._logs.close_one(effect.request_id)
+            case GiveCredit():
+                if not self._execs.credit(effect.request_id, effect.bytes_count):
+                    self._logs.credit(effect.request_id, effect.bytes_count)
+            case _:
+                assert_never(effect)
+
+    async def _probe(self, effect: Probe) -> None:
+        try:
+            env = self._runtime.environment(effect.key)
+        except Rejected:
+            is_success = False
+        else:
+            cwd = work_folder(self._runtime.folder(effect.key))
+            is_success = await probe(effect.readiness, env=env, cwd=cwd)
+        self.post(ProbeAnswered(key=effect.key, probe_id=effect.probe_id, is_success=is_success))
