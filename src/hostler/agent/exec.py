@@ -23,6 +23,7 @@ from hostler.agent.runtime import environment
 from hostler.agent.runtime.environment import LEASE_MARK, NodeIdentity
 from hostler.agent.runtime.supervised import signal_name
 from hostler.agent.strays import ROUND_S, ROUNDS_MAX, kill_marked
+from hostler.agent.tasks import Tasks
 from hostler.base.errors import Rejected
 from hostler.wire.agent import AgentMessage, ExecInput, ExecOutput, ExecStart, StreamCredit
 from hostler.wire.stream import ReceiveWindow
@@ -59,18 +60,19 @@ class ExecRunner:
         node: NodeIdentity,
         post: Callable[[Input], None],
         send: Callable[[AgentMessage], None],
+        tasks: Tasks,
     ) -> None:
         self._data = data
         self._node = node
         self._post = post
         self._send = send
         self._running: dict[str, _Running] = {}
-        self._clearings: set[asyncio.Task[None]] = set()
+        self._tasks = tasks
 
     def start(self, start: ExecStart) -> None:
         """Start a command."""
         running = self._running[start.request_id] = _Running(start)
-        running.task = asyncio.get_running_loop().create_task(self._run(running))
+        running.task = self._tasks.start(self._run(running))
 
     def write(self, data: ExecInput) -> None:
         """Pass bytes to its standard input."""
@@ -100,9 +102,7 @@ class ExecRunner:
 
     def clear(self, key: LeaseKey) -> None:
         """Kill whatever runs under the lease, and remove its folder."""
-        task = asyncio.get_running_loop().create_task(self._clear(key))
-        self._clearings.add(task)
-        task.add_done_callback(self._clearings.discard)
+        self._tasks.start(self._clear(key))
 
     async def close(self) -> None:
         """Kill all commands."""
@@ -110,7 +110,7 @@ class ExecRunner:
         for each in running:
             self.kill(each.start.request_id)
         tasks = [each.task for each in running if each.task is not None]
-        await asyncio.gather(*tasks, *self._clearings, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self, running: _Running) -> None:
         start = running.start

@@ -22,6 +22,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidHandshake, InvalidURI, WebSocketException
 
 from hostler.agent.core.inputs import Input, LinkClosed, LinkOpened, MessageReceived, SessionLost
+from hostler.agent.tasks import Tasks
 from hostler.base.errors import Failed, Rejected
 from hostler.wire.agent import (
     AGENT_JOIN_PATH,
@@ -135,6 +136,7 @@ class AgentLink:
         server_url: str,
         credential: str,
         post: Callable[[Input], None],
+        tasks: Tasks,
         *,
         backoff: Backoff,
         tls: ssl.SSLContext | None = None,
@@ -143,6 +145,7 @@ class AgentLink:
         self._url = urlunsplit(parts._replace(scheme={"https": "wss"}.get(parts.scheme, "ws")))
         self._credential = credential
         self._post = post
+        self._tasks = tasks
         self._backoff = backoff
         self._tls = tls
         self._session: LinkSession | None = None
@@ -153,7 +156,7 @@ class AgentLink:
 
     def open(self) -> None:
         """Begin to connect."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task = self._tasks.start(self._run())
 
     def send(self, message: AgentMessage) -> None:
         """Say something: now if there is a connection, else when the session is resumed."""

@@ -36,6 +36,7 @@ from hostler.agent.inventory import DeclaredShape, read_inventory
 from hostler.agent.link import AgentLink, Backoff, join, tls_context
 from hostler.agent.runtime.environment import LEASE_MARK, PATH_DEFAULT, NodeIdentity
 from hostler.agent.shell import AgentShell
+from hostler.agent.tasks import Tasks
 from hostler.base.errors import Rejected
 from hostler.wire.agent import JoinRequest, JoinResponse
 
@@ -182,11 +183,12 @@ async def _live(
         path=os.environ.get("PATH", PATH_DEFAULT),
     )
 
-    def connect(post: Callable[[Input], None]) -> AgentLink:
+    def connect(post: Callable[[Input], None], tasks: Tasks) -> AgentLink:
         return AgentLink(
             options.server_url,
             identity.credential,
             post,
+            tasks,
             backoff=Backoff(options.reconnect_ms_max / 1_000),
             tls=tls_context(options.server_url, options.ca_file),
         )

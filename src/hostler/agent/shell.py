@@ -42,9 +42,9 @@ from hostler.agent.probes import probe
 from hostler.agent.runtime.environment import NodeIdentity, work_folder
 from hostler.agent.runtime.process import ProcessRuntime
 from hostler.agent.streams import LogStreams
-from hostler.base.errors import Rejected
-from hostler.wire.agent import AgentMessage
-from hostler.wire.work import Inventory
+from hostler.agent.tasks import Tasks
+from hostler.base.errors import Defect
+from hostler.wire.work import ExecReadiness, Inventory
 
 LOG: Final = structlog.get_logger("hostler.agent")
 
@@ -70,7 +70,7 @@ class AgentShell:
         settings: AgentSettings,
         data: DataFolder,
         node: NodeIdentity,
-        connect: Callable[[Callable[[Input], None]], AgentLink],
+        connect: Callable[[Callable[[Input], None], Tasks], AgentLink],
     ) -> None:
         self._state = AgentState(settings=settings)
         self._data = data
@@ -78,11 +78,12 @@ class AgentShell:
         self._inputs: list[Input] = []
         self._woken = asyncio.Event()
         self._exit: Exit | None = None
-        self._probes: set[asyncio.Task[None]] = set()
-        self._link = connect(self.post)
-        self._runtime = ProcessRuntime(data, node, self.post)
-        self._execs = ExecRunner(data, node, self.post, self._say)
-        self._logs = LogStreams(data, self.post, self._say)
+        self._failure: BaseException | None = None
+        self._tasks = Tasks(self._fail)
+        self._link = connect(self.post, self._tasks)
+        self._runtime = ProcessRuntime(data, node, self.post, self._tasks)
+        self._execs = ExecRunner(data, node, self.post, self._link.send, self._tasks)
+        self._logs = LogStreams(data, self.post, self._link.send, self._tasks)
 
     def post(self, happened: Input) -> None:
         """Have the core know about something soon."""
@@ -117,6 +118,8 @@ class AgentShell:
         return 0 if until_at_ms is None and is_needed else until_at_ms
 
     async def _turn(self) -> None:
+        if self._failure is not None:
+            raise Defect("agent_task_failed", "a part of the agent failed") from self._failure
         self._woken.clear()
         inputs, self._inputs = self._inputs, []
         answer = step(self._state, inputs, self._clock.now_ms())
@@ -134,15 +137,13 @@ class AgentShell:
 
     async def _close(self) -> None:
         await self._execs.close()
-        await self._logs.close()
-        for task in list(self._probes):
-            task.cancel()
-        await asyncio.gather(*self._probes, return_exceptions=True)
         await self._link.close()
-        await self._runtime.close()
+        await self._tasks.cancel_all()
+        self._runtime.close()
 
-    def _say(self, message: AgentMessage) -> None:
-        self._link.send(message)
+    def _fail(self, failure: BaseException) -> None:
+        self._failure = failure
+        self._woken.set()
 
     def _perform(self, effect: Effect) -> None:
         match effect:
@@ -181,9 +182,7 @@ class AgentShell:
             case KillSupervisor():
                 self._runtime.kill_supervisor(effect.key)
             case Probe():
-                task = asyncio.get_running_loop().create_task(self._probe(effect))
-                self._probes.add(task)
-                task.add_done_callback(self._probes.discard)
+                self._tasks.start(self._probe(effect))
             case RememberReady():
                 self._runtime.remember_ready(effect.key)
             case RemoveFolder():
@@ -214,11 +213,8 @@ class AgentShell:
                 assert_never(effect)
 
     async def _probe(self, effect: Probe) -> None:
-        try:
-            env = self._runtime.environment(effect.key)
-        except Rejected:
-            is_success = False
-        else:
-            cwd = work_folder(self._runtime.folder(effect.key))
-            is_success = await probe(effect.readiness, env=env, cwd=cwd)
+        is_exec = isinstance(effect.readiness, ExecReadiness)
+        env = self._runtime.environment(effect.key) if is_exec else {}
+        cwd = work_folder(self._runtime.folder(effect.key))
+        is_success = await probe(effect.readiness, env=env, cwd=cwd)
         self.post(ProbeAnswered(key=effect.key, probe_id=effect.probe_id, is_success=is_success))

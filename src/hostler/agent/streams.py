@@ -11,6 +11,7 @@ from hostler.agent.credit import CreditGate
 from hostler.agent.folder import DataFolder
 from hostler.agent.logs import read_log
 from hostler.agent.runtime import supervised
+from hostler.agent.tasks import Tasks
 from hostler.wire.agent import AgentMessage, LogChunk
 
 
@@ -22,18 +23,19 @@ class LogStreams:
         data: DataFolder,
         post: Callable[[Input], None],
         send: Callable[[AgentMessage], None],
+        tasks: Tasks,
     ) -> None:
         self._data = data
         self._post = post
         self._send = send
         self._gates: dict[str, CreditGate] = {}
+        self._all_tasks = tasks
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def open(self, opening: OpenLogs) -> None:
         """Begin to send a log."""
         self._gates[opening.request_id] = CreditGate()
-        task = asyncio.get_running_loop().create_task(self._copy(opening))
-        self._tasks[opening.request_id] = task
+        self._tasks[opening.request_id] = self._all_tasks.start(self._copy(opening))
 
     def credit(self, request_id: str, bytes_count: int) -> None:
         """Give a stream room."""
@@ -46,13 +48,6 @@ class LogStreams:
         task = self._tasks.get(request_id)
         if task is not None:
             task.cancel()
-
-    async def close(self) -> None:
-        """Stop sending all logs."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _copy(self, opening: OpenLogs) -> None:
         folder = self._data.allocation(opening.key)

@@ -15,7 +15,7 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -36,10 +36,14 @@ from hostler.agent.folder import DataFolder, write_whole
 from hostler.agent.runtime import environment, supervised
 from hostler.agent.runtime.environment import NodeIdentity
 from hostler.agent.strays import ROUND_S, ROUNDS_MAX, kill_marked
+from hostler.agent.tasks import Tasks
 from hostler.base.errors import Rejected
 from hostler.wire.agent import StartAllocation
 
 LOG: Final = structlog.get_logger("hostler.agent.process")
+
+LOADER: Final = {name: value for name, value in os.environ.items() if name == "LD_LIBRARY_PATH"}
+"""Without it a Python that was installed in an unusual place would not start."""
 
 REREAD_S: Final = 5.0
 """How late a lost datagram may make us; ends are never late, they are seen on the pidfd."""
@@ -57,13 +61,19 @@ class _Held:
 class ProcessRuntime:
     """All supervised allocations of one agent."""
 
-    def __init__(self, data: DataFolder, node: NodeIdentity, post: Callable[[Input], None]) -> None:
+    def __init__(
+        self,
+        data: DataFolder,
+        node: NodeIdentity,
+        post: Callable[[Input], None],
+        tasks: Tasks,
+    ) -> None:
         self._data = data
         self._node = node
         self._post = post
         self._held_by_key: dict[AllocationKey, _Held] = {}
         self._key_by_name: dict[str, AllocationKey] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = tasks
         self._reread: asyncio.TimerHandle | None = None
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._program = Path()
@@ -83,7 +93,7 @@ class ProcessRuntime:
         loop.add_reader(self._socket.fileno(), self._told)
         self._reread = loop.call_later(REREAD_S, self._read_all)
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Stop watching; what runs goes on."""
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._socket.fileno())
@@ -92,9 +102,6 @@ class ProcessRuntime:
             self._reread.cancel()
         for held in self._held_by_key.values():
             self._release(held)
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def find(self) -> list[FoundAllocation]:
         """Take over what earlier lives left, and kill what has lost its supervisor."""
@@ -130,16 +137,9 @@ class ProcessRuntime:
         return self._data.allocation(key)
 
     def environment(self, key: AllocationKey) -> dict[str, str]:
-        """Give the environment that the allocation's job has, for checks that run beside it.
-
-        Raises:
-            Rejected: There is no such allocation.
-        """
+        """Give the environment that the allocation's job has, for checks that run beside it."""
         folder = self.folder(key)
-        try:
-            body = (folder / "start.json").read_bytes()
-        except OSError as error:
-            raise Rejected("allocation_unknown", "there is no such allocation") from error
+        body = (folder / "start.json").read_bytes()
         start = msgspec.json.decode(body, type=StartAllocation)
         return environment.of_allocation(start, folder, self._node)
 
@@ -173,7 +173,7 @@ class ProcessRuntime:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(held.pidfd, signal.SIGKILL)
         else:
-            self._run(self._lose(key, held))
+            self._tasks.start(self._lose(key, held))
 
     def remember_ready(self, key: AllocationKey) -> None:
         """Leave a note for our next life."""
@@ -189,7 +189,7 @@ class ProcessRuntime:
         self._key_by_name.pop(folder.name, None)
         if held is not None:
             self._release(held)
-        self._run(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
+        self._tasks.start(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
 
     def _prepare(self, folder: Path, start: StartAllocation) -> None:
         env = environment.of_allocation(start, folder, self._node)
@@ -212,7 +212,7 @@ class ProcessRuntime:
             return os.posix_spawn(
                 sys.executable,
                 argv,
-                self._node.variables(),
+                self._node.variables() | LOADER,
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, null, 0),
                     (os.POSIX_SPAWN_DUP2, null, 1),
@@ -294,7 +294,7 @@ class ProcessRuntime:
             return
         # Ours may have found another one at work, started just before an earlier life ended.
         if not self._attach(key, held):
-            self._run(self._lose(key, held))
+            self._tasks.start(self._lose(key, held))
 
     async def _lose(self, key: AllocationKey, held: _Held) -> None:
         """Kill what is left of a job whose supervisor is gone, and say so."""
@@ -308,8 +308,3 @@ class ProcessRuntime:
             if not await asyncio.to_thread(kill_marked, mark):
                 return
             await asyncio.sleep(ROUND_S)
-
-    def _run(self, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
