@@ -82,6 +82,13 @@ class Fleet:
         """The fleet-wide settings, or `None` before the first configuration."""
         return self.settings_table.get(Settings.KEY)
 
+    def committed(self, kind: str, key: str) -> Record | None:
+        """Return a record as it was before the open step, or as it is when no step is open."""
+        if self.open_delta is not None and (kind, key) in self.open_delta.before:
+            return self.open_delta.before[(kind, key)]
+        found: Record | None = self.tables[kind].get(key)
+        return found
+
     def write(self, kind: str, key: str, new: Record | None) -> Record | None:
         """Put or remove one record with its indexes and timer; return what was there.
 

@@ -27,7 +27,7 @@ from hostler.engine.loop import Loop
 from hostler.engine.provider_calls import ProviderCalls
 from hostler.engine.publish import Publisher, Subscription, Watches
 from hostler.engine.recover import recover
-from hostler.model import Node
+from hostler.model import Node, Token
 from hostler.model.command import Command
 from hostler.model.node import NodePhase
 from hostler.model.record import Record
@@ -214,6 +214,22 @@ class Engine:
             Failed: The engine has stopped.
         """
         return await self._working().read(reader)
+
+    def peek(self, kind: str, key: str) -> Record | None:
+        """Return one committed record at once, also while a step is on its way to the store.
+
+        Raises:
+            Failed: The engine has stopped.
+        """
+        return self._working().fleet.committed(kind, key)
+
+    def token_of(self, sha256: str) -> Token | None:
+        """Return the token whose secret has this hash; as `peek`."""
+        for key in self._working().fleet.index.tokens_by_hash.keys(sha256):
+            found = self.peek(Token.KIND, key)
+            if isinstance(found, Token):
+                return found
+        return None
 
     async def dry_run(self, *inputs: AnyInput) -> DryRun:
         """Say what would follow from these inputs now, without doing it.

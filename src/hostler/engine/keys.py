@@ -86,6 +86,15 @@ class Keys:
         """Return whose credential this is, or `None` if we did not make it."""
         return self._verify("agent", text)
 
+    def token_secret(self, principal: str, idempotency_key: str) -> str:
+        """Return the secret of the token that a request asks for, the same when it is sent again.
+
+        The answer to the first may have been lost, and secrets are not kept.
+        """
+        told = f"token\x00{principal}\x00{idempotency_key}".encode()
+        mac = hmac.new(self._key, told, hashlib.sha256).digest()
+        return f"ht_{base64.urlsafe_b64encode(mac).decode().rstrip('=')}"
+
     def _credential(self, purpose: _Purpose, node_id: str, epoch: int) -> str:
         return f"{_PREFIXES[purpose]}_{node_id}.{epoch}.{self._code(purpose, node_id, epoch)}"
 
