@@ -1,0 +1,1 @@
+"""Tests of the core: step tests, properties, and the scenarios of the specifications."""

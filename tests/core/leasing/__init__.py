@@ -1,0 +1,1 @@
+"""Leasing: who gets a slot, when, and how it ends."""
