@@ -8,7 +8,7 @@ from typing import Any
 
 from hostler.core.line import LeaseLine
 from hostler.core.slot_index import SlotIndex
-from hostler.core.tables import LineIndex, SetIndex
+from hostler.core.tables import LineIndex, Order, SetIndex
 from hostler.core.uses import incoming_bucket, spare_time_place, use_bucket
 from hostler.model import Allocation, Lease, Node, OutboxEntry, Pool, Replica, Token
 from hostler.model.allocation import AllocationPhase
@@ -22,6 +22,22 @@ from hostler.model.replica import ReplicaPhase
 def tier_key(pool: str, tier: str) -> str:
     """Return the bucket of a tier."""
     return f"{pool}/{tier}"
+
+
+def bundle_phase_key(bundle_id: str, phase: ReplicaPhase) -> str:
+    """Return the bucket of a bundle's replicas in one phase."""
+    return f"{bundle_id}/{phase.value}"
+
+
+def pending_line(replica: Replica) -> str:
+    """Return the bucket of replicas that ask alike and to which the same nodes are open."""
+    return f"{replica.demand}{'/recovery' if replica.is_recovery else ''}"
+
+
+def pending_order(replica: Replica) -> Order:
+    """Gold first, then who waits longest; a bundle's own order breaks ties."""
+    waiting_since = replica.waiting_since_at_ms
+    return replica.band.rank, waiting_since, replica.bundle_id, replica.job, replica.index
 
 
 def _leaving_bucket(node: Node) -> str | None:
@@ -97,14 +113,12 @@ class Indexes:
         self.replicas_by_phase = SetIndex[Replica](lambda r: r.phase.value)
         self.replicas_pending = LineIndex[Replica](
             lambda r: (
-                (r.demand, (r.band.rank, r.waiting_since_at_ms, r.bundle_id, r.job, r.index))
-                if r.phase is ReplicaPhase.PENDING
-                else None
+                (pending_line(r), pending_order(r)) if r.phase is ReplicaPhase.PENDING else None
             )
         )
         """Who wants a place now, by demand, the most urgent first."""
         self.replicas_by_bundle_phase = SetIndex[Replica](
-            lambda r: f"{r.bundle_id}/{r.phase.value}"
+            lambda r: bundle_phase_key(r.bundle_id, r.phase)
         )
         self.leases_by_node = SetIndex[Lease](
             lambda x: x.node_id if x.phase is LeasePhase.HELD else None

@@ -58,3 +58,15 @@ WAIT_MS_MAX = 604_800_000
 FRONTS_EXPLAINED_MAX = 16
 """Leases at the front of a line whose reason is kept true in each step, one a requirement; a pool
 whose line asks for more different things than that is told the rest when it asks."""
+
+AVOIDED_COUNT_MAX = 16
+"""Nodes that one replica stays away from at once. More refusals than this within the time of
+exclusion say more about the replica than about the nodes."""
+
+REJECTION_BACKOFF_MS_MIN = 1_000
+"""Pause after a second refusal in a row, doubling to RETRY_MS_MAX (spec/placement.md 5.12)."""
+
+REPLICA_COUNT_MAX = 100
+JOB_COUNT_MAX = 100
+"""Bounds of one bundle. A channel has a few of each; more is a mistake in a template, and one
+bundle must not fill a step."""

@@ -62,6 +62,7 @@ REPLICA_LIFECYCLE: Final = Lifecycle(
         (_P.DORMANT, _T.STARTED): _P.PENDING,
         (_P.PENDING, _T.PLACED): _P.PLACED,
         (_P.PENDING, _T.STOPPED): _P.DORMANT,
+        (_P.BACKING_OFF, _T.STOPPED): _P.DORMANT,
         (_P.PLACED, _T.FAILED): _P.BACKING_OFF,
         (_P.PLACED, _T.DISPLACED): _P.PENDING,
         (_P.PLACED, _T.CEILING_REACHED): _P.BROKEN,
@@ -112,6 +113,10 @@ class Replica(Record, frozen=True, kw_only=True):
     waiting_since_at_ms: int = 0
     """When it last began to want a place; the older goes first within a band."""
     retry_at_ms: int | None = None
+    is_started: bool = False
+    """An operator has started it, so that it is placed although its job is dormant."""
+    spec: str = ""
+    """Digest of the launch and the requirement that it was last expanded from."""
     demand: str = ""
     """Digest of what it asks of a place; replicas with an equal one are looked at together."""
     restart_at_ms: tuple[int, ...] = ()

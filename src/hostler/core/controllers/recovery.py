@@ -1,14 +1,223 @@
-"""Recovery: being written."""
+"""Recovery: what becomes of a replica whose place has ended, by its band.
+
+Reads:    allocations, replicas, settings.
+Writes:   replicas (placed to pending, backing off, broken or dropped; their restart history).
+Sends:    nothing (placing finds the next place).
+Keeps:    INV-REPLICA-1, INV-REPLICA-2.
+Waits on: BACKING_OFF, RESTART_CEILING, BAND_DROPPED.
+
+A planned end, or a machine that never came, is no failure: the replica wants a place at once. A
+place that its agent refused is no failure either, but that node is left alone and refusals in a
+row are spaced. A failure of gold or silver counts: one more than the ceiling inside the window
+breaks it, and recoveries of one replica keep their distance, measured between recoveries and not
+from failures (spec/placement.md G-066). A failed bronze is dropped. What has been ready for long
+enough has its history erased.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from hostler.core.events import EventKind
+from hostler.core.indexes import bundle_phase_key
+from hostler.core.limits import (
+    AVOIDED_COUNT_MAX,
+    REJECTION_BACKOFF_MS_MIN,
+    RETRY_MS_MAX,
+)
 from hostler.core.txn import Txn
-from hostler.model import Node
+from hostler.model import Allocation, Replica, Settings
+from hostler.model.allocation import AllocationPhase, EndCause
+from hostler.model.pool import Band
+from hostler.model.reason import Reason
+from hostler.model.replica import Avoided, ReplicaPhase, ReplicaTrigger
+from hostler.model.settings import RecoveryLimits
 
-READS: Final = (Node,)
+READS: Final = (Allocation, Replica, Settings)
+
+_DEFAULTS = RecoveryLimits()
+_NO_FAILURE = (EndCause.STOPPED, EndCause.CANCELLED, EndCause.LAUNCH_FAILED)
 
 
 def reconcile(txn: Txn) -> None:
-    """Being written."""
+    """Follow what became of allocations; let go whoever has waited long enough."""
+    for allocation in txn.changed(Allocation):
+        replica = txn.fleet.replicas.get(allocation.replica_id)
+        # An older allocation of the replica has been dealt with, however late it is heard of.
+        if replica is None or replica.epoch != allocation.epoch:
+            continue
+        if replica.phase is not ReplicaPhase.PLACED:
+            continue
+        if not allocation.is_live:
+            _follow_end(txn, replica, allocation)
+        elif allocation.phase is AllocationPhase.READY:
+            _follow_health(txn, replica, allocation)
+    for replica in txn.changed(Replica):
+        if replica.phase is ReplicaPhase.BACKING_OFF:
+            _let_go_when_due(txn, replica)
+
+
+def _limits(txn: Txn) -> RecoveryLimits:
+    settings = txn.fleet.settings
+    return _DEFAULTS if settings is None else settings.recovery
+
+
+def _follow_health(txn: Txn, replica: Replica, allocation: Allocation) -> None:
+    """Forget that this was a recovery, and in time all recoveries before it."""
+    since_at_ms = allocation.ready_at_ms
+    is_healthy = (
+        since_at_ms is not None and txn.now_ms >= since_at_ms + _limits(txn).healthy_after_ms
+    )
+    restarts = () if is_healthy else replica.restart_at_ms
+    if replica.is_recovery or restarts != replica.restart_at_ms:
+        txn.change(replica, is_recovery=False, restart_at_ms=restarts)
+
+
+def _follow_end(txn: Txn, replica: Replica, allocation: Allocation) -> None:
+    cause = EndCause.STOPPED if allocation.ended is None else allocation.ended.cause
+    if allocation.stop_reason or cause in _NO_FAILURE:
+        _displace(txn, replica)
+    elif cause is EndCause.REJECTED:
+        _follow_rejection(txn, replica, allocation)
+    elif allocation.band is Band.BRONZE:
+        _drop(txn, replica, allocation, cause)
+    else:
+        _recover(txn, replica, allocation, cause)
+
+
+def _displace(txn: Txn, replica: Replica) -> None:
+    txn.move(
+        replica,
+        ReplicaTrigger.DISPLACED,
+        reason=None,
+        reason_detail="",
+        waiting_since_at_ms=txn.now_ms,
+    )
+
+
+def _follow_rejection(txn: Txn, replica: Replica, allocation: Allocation) -> None:
+    avoided = _avoid(txn, replica, allocation, is_rejection=True)
+    rejection_count = sum(each.is_rejection for each in avoided)
+    pause_ms = 0
+    if rejection_count > 1:
+        pause_ms = min(REJECTION_BACKOFF_MS_MIN << (rejection_count - 2), RETRY_MS_MAX)
+    _back_off(txn, replica, txn.now_ms + pause_ms, "its agent refused it", avoided=avoided)
+
+
+def _drop(txn: Txn, replica: Replica, allocation: Allocation, cause: EndCause) -> None:
+    told = f"{cause.value} on {allocation.node_id}; bronze is not recovered"
+    txn.move(replica, ReplicaTrigger.GAVE_UP, reason=Reason.BAND_DROPPED, reason_detail=told)
+    txn.emit(EventKind.REPLICA_DROPPED, _about(replica, allocation), cause=cause.value)
+
+
+def _recover(txn: Txn, replica: Replica, allocation: Allocation, cause: EndCause) -> None:
+    limits = _limits(txn)
+    avoided = _avoid(txn, replica, allocation, is_rejection=False)
+    if _has_broken_sibling(txn, replica):
+        _back_off(txn, replica, txn.now_ms, "its bundle is broken", avoided=avoided)
+        return
+    window_at_ms = txn.now_ms - limits.restart_window_ms
+    restarts = tuple(at_ms for at_ms in replica.restart_at_ms if at_ms > window_at_ms)
+    if len(restarts) >= limits.restart_count_max:
+        _break(txn, replica, allocation, restarts, limits)
+        return
+    retry_at_ms = max(txn.now_ms, restarts[-1] + limits.spacing_ms) if restarts else txn.now_ms
+    txn.emit(
+        EventKind.REPLICA_RECOVERING,
+        _about(replica, allocation),
+        cause=cause.value,
+        retry_at_ms=retry_at_ms,
+        restart_count=len(restarts) + 1,
+    )
+    _back_off(
+        txn,
+        replica,
+        retry_at_ms,
+        f"{cause.value} on {allocation.node_id}",
+        avoided=avoided,
+        restarts=(*restarts, retry_at_ms),
+    )
+
+
+def _break(
+    txn: Txn,
+    replica: Replica,
+    allocation: Allocation,
+    restarts: tuple[int, ...],
+    limits: RecoveryLimits,
+) -> None:
+    told = f"{len(restarts)} recoveries within {limits.restart_window_ms} ms, and it failed again"
+    txn.move(
+        replica,
+        ReplicaTrigger.CEILING_REACHED,
+        reason=Reason.RESTART_CEILING,
+        reason_detail=told,
+        restart_at_ms=restarts,
+    )
+    txn.emit(EventKind.REPLICA_BROKEN, _about(replica, allocation), restart_count=len(restarts))
+
+
+def _back_off(
+    txn: Txn,
+    replica: Replica,
+    retry_at_ms: int,
+    detail: str,
+    *,
+    avoided: tuple[Avoided, ...],
+    restarts: tuple[int, ...] | None = None,
+) -> None:
+    """Let a replica wait until an instant, which may be now."""
+    waiting = txn.move(
+        replica,
+        ReplicaTrigger.FAILED,
+        reason=Reason.BACKING_OFF,
+        reason_detail=detail,
+        retry_at_ms=retry_at_ms,
+        is_recovery=replica.is_recovery or restarts is not None,
+        avoided=avoided,
+        restart_at_ms=replica.restart_at_ms if restarts is None else restarts,
+    )
+    _let_go_when_due(txn, waiting)
+
+
+def _let_go_when_due(txn: Txn, replica: Replica) -> None:
+    if replica.retry_at_ms is not None and replica.retry_at_ms <= txn.now_ms:
+        txn.move(
+            replica,
+            ReplicaTrigger.RETRY_DUE,
+            reason=None,
+            reason_detail="",
+            retry_at_ms=None,
+            waiting_since_at_ms=txn.now_ms,
+        )
+
+
+def _avoid(
+    txn: Txn, replica: Replica, allocation: Allocation, *, is_rejection: bool
+) -> tuple[Avoided, ...]:
+    """Return the nodes to stay away from, with the one just left as the last."""
+    kept = [
+        each
+        for each in replica.avoided
+        if each.until_at_ms >= txn.now_ms and each.node_id != allocation.node_id
+    ]
+    left = Avoided(
+        node_id=allocation.node_id,
+        until_at_ms=txn.now_ms + _limits(txn).exclusion_ms,
+        is_rejection=is_rejection,
+    )
+    return (*kept, left)[-AVOIDED_COUNT_MAX:]
+
+
+def _has_broken_sibling(txn: Txn, replica: Replica) -> bool:
+    bucket = bundle_phase_key(replica.bundle_id, ReplicaPhase.BROKEN)
+    return txn.fleet.index.replicas_by_bundle_phase.count(bucket) > 0
+
+
+def _about(replica: Replica, allocation: Allocation) -> dict[str, str]:
+    return {
+        "replica": replica.replica_id,
+        "bundle": replica.bundle_id,
+        "allocation": allocation.allocation_id,
+        "node": allocation.node_id,
+    }

@@ -1,0 +1,192 @@
+"""Assigning: carries out what placement decided, and writes down what it could not.
+
+Placement is arithmetic on values; whatever it decides becomes records here and nowhere else, so
+that an allocation, its replica, its node and the trace always change together.
+"""
+
+from __future__ import annotations
+
+from hostler.base.errors import Defect
+from hostler.base.ids import AllocationId, NodeId
+from hostler.core import growth, holds
+from hostler.core.events import EventKind
+from hostler.core.indexes import bundle_phase_key
+from hostler.core.placement.room import free_room, pick_devices, shortages
+from hostler.core.placement.survey import hold_of, holds_on, live_on
+from hostler.core.placement.trace import summary, with_decision
+from hostler.core.placement.walk import Option, Verdict
+from hostler.core.txn import Txn
+from hostler.model import Allocation, Bundle, Node, Replica
+from hostler.model.allocation import AllocationPhase, EndCause, Ended
+from hostler.model.bundle import Job
+from hostler.model.node import Health, NodePhase
+from hostler.model.reason import Reason
+from hostler.model.replica import ReplicaPhase, ReplicaTrigger
+from hostler.model.settings import Retention
+from hostler.model.trace import Decision
+
+_RETENTION = Retention()
+
+
+def assign(
+    txn: Txn, replica: Replica, bundle: Bundle, job: Job, verdict: Verdict, option: Option
+) -> NodeId:
+    """Give a replica the place that was chosen, asking for its machine where there is none."""
+    node = _launch(txn, option) if option.place is None else option.place.node
+    is_startable = _takes_starts(node)
+    room = free_room(node.shape, holds_on(txn.fleet, node))
+    allocation = Allocation(
+        allocation_id=AllocationId(txn.mint("a")),
+        replica_id=replica.replica_id,
+        bundle_id=bundle.bundle_id,
+        job=job.name,
+        replica_index=replica.index,
+        role=replica.role,
+        band=job.band,
+        node_id=node.node_id,
+        epoch=replica.epoch + 1,
+        requirement=job.requirement,
+        launch=job.launch,
+        devices=pick_devices(job.requirement, room) if is_startable else {},
+        degraded_by=option.degraded_by,
+        phase=AllocationPhase.RESERVED,
+        phase_since_at_ms=txn.now_ms,
+        created_at_ms=txn.now_ms,
+    )
+    allocation = holds.reserve(txn, allocation, node)
+    if is_startable:
+        holds.start(txn, allocation, node)
+    txn.move(
+        replica,
+        ReplicaTrigger.PLACED,
+        epoch=allocation.epoch,
+        generation=bundle.generation,
+        reason=None,
+        reason_detail="",
+    )
+    _tell(txn, allocation, node, is_recovery=replica.is_recovery)
+    _trace(txn, replica, verdict, allocation)
+    return node.node_id
+
+
+def refuse(txn: Txn, replica: Replica, verdict: Verdict) -> None:
+    """Write down why a replica has no place; say it to people only when it is news."""
+    reason = verdict.reason
+    if reason is None:
+        raise Defect("no_reason", "a replica is refused a place for nothing")
+    _wake_when_forgiven(txn, replica)
+    if replica.reason is reason:
+        return
+    detail = summary(verdict.attempts)
+    txn.change(replica, reason=reason, reason_detail=detail)
+    txn.emit(
+        EventKind.REPLICA_PLACEMENT_FAILED,
+        {"replica": replica.replica_id, "bundle": replica.bundle_id},
+        reason=reason.value,
+        detail=detail,
+    )
+    _trace(txn, replica, verdict, None)
+
+
+def hold_back(txn: Txn, replica: Replica) -> None:
+    """Let a replica wait because a sibling is broken: nobody of the bundle is placed."""
+    if replica.reason is not Reason.BUNDLE_BROKEN:
+        txn.change(
+            replica,
+            reason=Reason.BUNDLE_BROKEN,
+            reason_detail="a replica of its bundle is over its restart ceiling",
+        )
+
+
+def is_broken(txn: Txn, bundle_id: str) -> bool:
+    """Say whether some replica of a bundle is over its restart ceiling."""
+    bucket = bundle_phase_key(bundle_id, ReplicaPhase.BROKEN)
+    return txn.fleet.index.replicas_by_bundle_phase.count(bucket) > 0
+
+
+def start_reserved(txn: Txn, node: Node) -> None:
+    """Start what waited for a machine, now that its agent is there and says what it has."""
+    keys = txn.fleet.index.allocations_reserved.keys(node.node_id)
+    if not keys or not _takes_starts(node):
+        return
+    reserved = [txn.fleet.allocations[key] for key in keys]
+    taken = [
+        hold_of(each)
+        for each in live_on(txn.fleet, node.node_id)
+        if each.phase is not AllocationPhase.RESERVED
+    ]
+    for allocation in sorted(reserved, key=lambda a: (a.band.rank, a.allocation_id)):
+        room = free_room(node.shape, taken)
+        # What the agent does not report is taken from the offer, which was looked at before.
+        short = [r for r in shortages(allocation.requirement, room) if r is not Reason.NOT_REPORTED]
+        if short:
+            told = f"the machine has less than its offer promised: {', '.join(short)}"
+            ended = Ended(cause=EndCause.START_FAILED, message=told)
+            holds.end_allocation(txn, allocation, ended)
+            continue
+        devices = pick_devices(allocation.requirement, room)
+        taken.append(hold_of(holds.start(txn, allocation, node, devices=devices)))
+
+
+def _takes_starts(node: Node) -> bool:
+    return (
+        node.phase is NodePhase.READY
+        and node.health is Health.LIVE
+        and node.drain is None
+        and node.retire_reason is None
+    )
+
+
+def _launch(txn: Txn, option: Option) -> Node:
+    if option.offer is None:
+        raise Defect("no_offer", "a place is neither a node nor a machine to launch")
+    node = growth.request_node(txn, option.pool, option.tier, option.offer)
+    if isinstance(node, Reason):
+        raise Defect("growth_refused", "a machine that could be had cannot", reason=node.value)
+    return node
+
+
+def _wake_when_forgiven(txn: Txn, replica: Replica) -> None:
+    """Have a refused replica looked at when the next node that it avoids is open to it again."""
+    until = [each.until_at_ms for each in replica.avoided if each.until_at_ms >= txn.now_ms]
+    if until:
+        txn.wake(replica, min(until) + 1)
+
+
+def _tell(txn: Txn, allocation: Allocation, node: Node, *, is_recovery: bool) -> None:
+    about = {
+        "replica": allocation.replica_id,
+        "bundle": allocation.bundle_id,
+        "allocation": allocation.allocation_id,
+        "node": node.node_id,
+        "pool": node.pool,
+    }
+    txn.emit(
+        EventKind.REPLICA_PLACED,
+        about,
+        role=allocation.role,
+        tier=node.tier,
+        epoch=allocation.epoch,
+        is_recovery=is_recovery,
+        degraded_by=", ".join(allocation.degraded_by),
+    )
+    if node.is_spare:
+        txn.emit(EventKind.SPARE_USED, about, role=allocation.role)
+
+
+def _trace(txn: Txn, replica: Replica, verdict: Verdict, allocation: Allocation | None) -> None:
+    option = verdict.option
+    outcome = "failed" if option is None else "placed" if option.place else "launched"
+    decision = Decision(
+        at_ms=txn.now_ms,
+        is_recovery=replica.is_recovery,
+        outcome=outcome,
+        node_id=None if allocation is None else allocation.node_id,
+        rule=verdict.rule,
+        degraded_by=() if allocation is None else allocation.degraded_by,
+        attempts=verdict.attempts,
+    )
+    settings = txn.fleet.settings
+    retention = _RETENTION if settings is None else settings.retention
+    trace = txn.fleet.traces.get(replica.replica_id)
+    txn.put(with_decision(trace, replica.replica_id, decision, retention.decision_count_max))

@@ -1,0 +1,152 @@
+"""Feasible: whether a node may take a replica, and if not, why not.
+
+Filters stand in the order of their reasons. A decision records the first one that refuses; whoever
+asks about one named node is told all of them. A filter says only which reason holds; words with
+figures are made for the few nodes that are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from hostler.core.placement.demand import Demand, SpareAccess
+from hostler.core.placement.resilience import Domains, broken_rules
+from hostler.core.placement.room import Room, shortages
+from hostler.model import Node
+from hostler.model.node import Health, NodePhase, Origin
+from hostler.model.pool import Reliability
+from hostler.model.reason import Reason
+from hostler.model.shape import Requirement
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A node as placing sees it, computed once and kept until something on it changes."""
+
+    node: Node
+    room: Room
+    domains: Domains
+    standing: tuple[Reason, ...]
+    """Why it takes no new work from anybody; empty when it does."""
+
+
+PARTICULAR: Final = frozenset(
+    {
+        Reason.EXCLUDED_RECENT_FAILURE,
+        Reason.SPREAD_NODE,
+        Reason.SPREAD_ZONE,
+        Reason.SPREAD_TIER,
+        Reason.SPREAD_PROVIDER,
+    }
+)
+"""Reasons that hold for one replica and need not for another with the same requirement."""
+
+
+def standing_of(node: Node) -> tuple[Reason, ...]:
+    """Return why a node takes no new work, whatever it is. Computed once for each node."""
+    reasons: list[Reason] = []
+    if node.phase is not NodePhase.DRAINING and not (is_planned(node) or _is_running(node)):
+        reasons.append(Reason.NODE_NOT_RUNNING)
+    if node.health is not Health.LIVE:
+        reasons.append(Reason.UNREACHABLE)
+    if node.cordon is not None:
+        reasons.append(Reason.CORDONED)
+    if node.phase is NodePhase.DRAINING or node.drain is not None or node.retire_reason is not None:
+        reasons.append(Reason.DRAINING)
+    return tuple(reasons)
+
+
+def is_planned(node: Node) -> bool:
+    """Say whether the node's machine is on its way, so that its offer can be counted on."""
+    return (
+        node.phase in (NodePhase.REQUESTED, NodePhase.STARTING)
+        and node.origin is Origin.LAUNCHED
+        and node.launch_failure is None
+    )
+
+
+def _is_running(node: Node) -> bool:
+    return node.phase is NodePhase.READY
+
+
+def refusals(demand: Demand, place: Place) -> Iterator[Reason]:
+    """Give every reason why a node of the right pool may not take a replica, in their order."""
+    yield from place.standing
+    node_id = place.node.node_id
+    if node_id in demand.avoided or node_id in demand.rejected:
+        yield Reason.EXCLUDED_RECENT_FAILURE
+    if _is_running(place.node) and not place.node.is_inventory_reported:
+        yield Reason.NOT_REPORTED
+    else:
+        yield from shortages(demand.requirement, place.room)
+    if any(sibling.node_id == node_id for sibling in demand.siblings):
+        yield Reason.SPREAD_NODE
+    for reason in broken_rules(demand.spread, place.domains, demand.siblings, is_required=True):
+        if reason is not Reason.SPREAD_NODE:
+            yield reason
+    if demand.is_reliable_required and place.node.reliability is Reliability.INTERRUPTIBLE:
+        yield Reason.RELIABILITY
+    if place.node.is_spare and not _is_spare_open(demand, place.node):
+        yield Reason.SPARE_RESERVED
+    if place.node.lease_count > 0:
+        yield Reason.LEASED
+
+
+def refusal(demand: Demand, place: Place) -> Reason | None:
+    """Return the first reason why a node of the right pool may not take a replica, or `None`."""
+    return place.standing[0] if place.standing else next(refusals(demand, place), None)
+
+
+def _is_spare_open(demand: Demand, node: Node) -> bool:
+    return demand.spares is not SpareAccess.NEVER and node.spare_band in (None, demand.band)
+
+
+def detail_of(reason: Reason, demand: Demand, place: Place) -> str:
+    """Return the figures behind a refusal, in words; empty where the reason says it all."""
+    node, need, room = place.node, demand.requirement, place.room
+    figures = partial(_figures, need, room)
+    match reason:
+        case Reason.NODE_NOT_RUNNING:
+            return f"the node is {node.phase.value}"
+        case Reason.UNREACHABLE:
+            return f"the node is {node.health.value}"
+        case Reason.CORDONED:
+            return "" if node.cordon is None else node.cordon.reason
+        case Reason.DRAINING:
+            return "" if node.retire_reason is None else f"it retires: {node.retire_reason.value}"
+        case Reason.EXCLUDED_RECENT_FAILURE:
+            is_rejected = node.node_id in demand.rejected
+            return "its agent refused the replica" if is_rejected else "the replica failed here"
+        case Reason.CAPACITY | Reason.CORES | Reason.MEMORY:
+            return figures(reason)
+        case Reason.CAPABILITY_MISSING | Reason.CAPABILITY_COUNT | Reason.CAPABILITY_ATTRIBUTE:
+            return _capability_figures(need, room)
+        case Reason.SPARE_RESERVED:
+            return f"kept for {node.spare_band or 'gold and silver'} recoveries"
+        case Reason.LEASED:
+            return f"{node.lease_count} of {node.slot_count} slots are leased"
+        case _:
+            return ""
+
+
+def _figures(need: Requirement, room: Room, reason: Reason) -> str:
+    match reason:
+        case Reason.CAPACITY:
+            return f"needs {need.capacity}, {room.capacity} free"
+        case Reason.CORES:
+            return f"needs {need.cores_milli} milli-cores, {room.cores_milli} free"
+        case _:
+            return f"needs {need.memory_bytes} bytes, {room.memory_bytes} free"
+
+
+def _capability_figures(need: Requirement, room: Room) -> str:
+    told = []
+    for request in need.capabilities:
+        free = [each for each in room.units or () if each.name == request.name]
+        wanted = " ".join(f"{name}={value}" for name, value in sorted(request.attributes.items()))
+        total = sum(each.count for each in free)
+        told.append(f"needs {request.count} {request.name} {wanted}".rstrip() + f", {total} free")
+    return "; ".join(told)

@@ -1,0 +1,186 @@
+"""Room: what of a node's shape is free, and whether a requirement fits into it.
+
+A capability is a set of units that are alike, or named devices of which each is a unit of its own.
+Where a node names devices of a kind, they are what counts for that kind, and work is given
+particular ones. `None` for a quantity means *not reported*: it fits nothing that asks for some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+
+import msgspec
+
+from hostler.model.reason import Reason
+from hostler.model.shape import CapabilityRequest, Requirement, Shape
+
+
+class Units(msgspec.Struct, frozen=True):
+    """Units of one capability that are alike."""
+
+    name: str
+    attributes: Mapping[str, str]
+    count: int
+    device_id: str | None = None
+    """The one device that this is, where devices are named."""
+
+
+class Room(msgspec.Struct, frozen=True):
+    """What is free."""
+
+    capacity: int | None
+    cores_milli: int | None
+    memory_bytes: int | None
+    units: tuple[Units, ...] | None
+    """Only those that are free; `None` when capabilities are not reported."""
+    names: tuple[str, ...] = ()
+    """Every capability that the node has, free or not."""
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """What one allocation takes of a node."""
+
+    requirement: Requirement
+    devices: Mapping[str, Sequence[str]] = {}
+
+
+def whole_room(shape: Shape) -> Room:
+    """Return the room of an empty node or of an offer."""
+    names = {} if shape.capabilities is None else dict.fromkeys(c.name for c in shape.capabilities)
+    return Room(
+        capacity=shape.capacity,
+        cores_milli=shape.cores_milli,
+        memory_bytes=shape.memory_bytes,
+        units=_units_of(shape),
+        names=tuple(names),
+    )
+
+
+def free_room(shape: Shape, holds: Iterable[Hold]) -> Room:
+    """Return what is left of a shape; less than nothing where the shape has shrunk since."""
+    whole = whole_room(shape)
+    capacity, cores, memory = whole.capacity, whole.cores_milli, whole.memory_bytes
+    units = whole.units
+    for hold in holds:
+        required = hold.requirement
+        capacity = None if capacity is None else capacity - required.capacity
+        cores = None if cores is None else cores - required.cores_milli
+        memory = None if memory is None else memory - required.memory_bytes
+        if units and required.capabilities:
+            units = _without(units, hold)
+    return Room(capacity, cores, memory, units, whole.names)
+
+
+def shortage(requirement: Requirement, room: Room) -> Reason | None:
+    """Return the first reason why a requirement does not fit, or `None` when it does."""
+    return next(shortages(requirement, room), None)
+
+
+def shortages(requirement: Requirement, room: Room) -> Iterator[Reason]:
+    """Give every reason why a requirement does not fit, in the order of their rank."""
+    if _is_unreported(requirement, room):
+        yield Reason.NOT_REPORTED
+    if room.capacity is not None and requirement.capacity > max(room.capacity, 0):
+        yield Reason.CAPACITY
+    if room.cores_milli is not None and requirement.cores_milli > max(room.cores_milli, 0):
+        yield Reason.CORES
+    if room.memory_bytes is not None and requirement.memory_bytes > max(room.memory_bytes, 0):
+        yield Reason.MEMORY
+    if requirement.capabilities and room.units is not None:
+        yield from _capability_shortages(requirement.capabilities, room)
+
+
+def pick_devices(requirement: Requirement, room: Room) -> dict[str, tuple[str, ...]]:
+    """Return the named devices to give, by kind: the lowest that serve. Expects that it fits."""
+    picked: dict[str, tuple[str, ...]] = {}
+    units = room.units or ()
+    for request in _most_particular_first(requirement.capabilities):
+        taken, units = _take(units, request)
+        ids = tuple(each.device_id for each in taken if each.device_id is not None)
+        if ids:
+            picked[request.name] = picked.get(request.name, ()) + ids
+    return picked
+
+
+def _is_unreported(requirement: Requirement, room: Room) -> bool:
+    return (
+        (room.capacity is None and requirement.capacity > 0)
+        or (room.cores_milli is None and requirement.cores_milli > 0)
+        or (room.memory_bytes is None and requirement.memory_bytes > 0)
+        or (room.units is None and bool(requirement.capabilities))
+    )
+
+
+def _units_of(shape: Shape) -> tuple[Units, ...] | None:
+    if shape.capabilities is None:
+        return None
+    named: dict[str, list[Units]] = {}
+    for device in sorted(shape.devices, key=lambda d: (len(d.device_id), d.device_id)):
+        kind = named.setdefault(device.kind, [])
+        shared = next((c.attributes for c in shape.capabilities if c.name == device.kind), {})
+        kind.append(Units(device.kind, {**shared, **device.attributes}, 1, device.device_id))
+    unnamed = (
+        Units(each.name, each.attributes, each.count)
+        for each in shape.capabilities
+        if each.name not in named
+    )
+    return (*unnamed, *chain.from_iterable(named.values()))
+
+
+def _without(units: tuple[Units, ...], hold: Hold) -> tuple[Units, ...]:
+    """Take away what an allocation holds: the devices it was given, else any that serve."""
+    given = {(kind, device) for kind, devices in hold.devices.items() for device in devices}
+    left = tuple(each for each in units if (each.name, each.device_id) not in given)
+    for request in _most_particular_first(hold.requirement.capabilities):
+        if request.name not in hold.devices:
+            _, left = _take(left, request)
+    return left
+
+
+def _take(
+    units: tuple[Units, ...], request: CapabilityRequest
+) -> tuple[list[Units], tuple[Units, ...]]:
+    """Take the first units that serve a request; return them and what is left."""
+    wanted = request.count
+    taken: list[Units] = []
+    left: list[Units] = []
+    for each in units:
+        used = min(wanted, each.count) if _serves(each, request) else 0
+        wanted -= used
+        if used:
+            taken.append(msgspec.structs.replace(each, count=used))
+        if each.count > used:
+            left.append(msgspec.structs.replace(each, count=each.count - used))
+    return taken, tuple(left)
+
+
+def _serves(units: Units, request: CapabilityRequest) -> bool:
+    return units.name == request.name and all(
+        units.attributes.get(name) == value for name, value in request.attributes.items()
+    )
+
+
+def _most_particular_first(requests: Sequence[CapabilityRequest]) -> list[CapabilityRequest]:
+    """Order requests so that one that any unit serves does not take what only one other serves."""
+    return sorted(requests, key=lambda r: -len(r.attributes))
+
+
+def _capability_shortages(requests: Sequence[CapabilityRequest], room: Room) -> Iterator[Reason]:
+    if any(request.name not in room.names for request in requests):
+        yield Reason.CAPABILITY_MISSING
+    units = room.units or ()
+    is_count_short = is_attribute_short = False
+    for request in _most_particular_first(requests):
+        if request.name not in room.names:
+            continue
+        free_count = sum(each.count for each in units if each.name == request.name)
+        taken, units = _take(units, request)
+        if free_count < request.count:
+            is_count_short = True
+        elif sum(each.count for each in taken) < request.count:
+            is_attribute_short = True
+    if is_count_short:
+        yield Reason.CAPABILITY_COUNT
+    if is_attribute_short:
+        yield Reason.CAPABILITY_ATTRIBUTE

@@ -1,0 +1,265 @@
+"""Walk: over pools and tiers in their order, to the best place for one replica.
+
+In each tier existing nodes come before a new machine, and a tier's new machine before the next
+tier: tiers are in cost order. A place that keeps every rule wins at once; places that break a
+preferred rule are remembered, and the best of them wins when no tier has anything better
+(spec/placement.md C-010 to C-018, C-076). Nodes on which the replica lately failed are looked at
+once more, when nothing else is there at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from hostler.core.placement.buy import fitting_offers, tier_refusal
+from hostler.core.placement.demand import Demand, SpareAccess
+from hostler.core.placement.feasible import PARTICULAR, Place, refusal, refusals
+from hostler.core.placement.resilience import (
+    INTERRUPTIBLE_PRIMARY,
+    broken_rules,
+    domains_of_new,
+)
+from hostler.core.placement.score import Scored, scored
+from hostler.core.placement.survey import Survey
+from hostler.core.placement.trace import attempt_of
+from hostler.model import Pool
+from hostler.model.pool import Offer, Reliability, Tier
+from hostler.model.reason import Reason
+from hostler.model.trace import Attempt
+
+Obstacle = Callable[[Pool, Tier, Offer], Reason | None]
+"""Says why a machine of an offer may not be asked for now, or `None` when it may."""
+
+EXHAUSTED: Final = "exhausted"
+"""Outcome of a look at a fixed tier in which no node fits."""
+
+RULE_SPARE: Final = "a gold recovery takes a spare first"
+RULE_EXISTING: Final = "best fit in the first tier that has room"
+RULE_NEW: Final = "cheapest machine that fits, in the first tier without room"
+RULE_DEGRADED: Final = "every place breaks a preferred rule; this one breaks fewest"
+RULE_AGAIN: Final = "no other place fits than where it failed"
+
+_WAITS: Final = (
+    Reason.LAUNCHES_IN_FLIGHT,
+    Reason.OFFER_COOLING_DOWN,
+    Reason.LIMIT_REACHED,
+    Reason.EXCLUDED_RECENT_FAILURE,
+    Reason.SPREAD_NODE,
+    Reason.SPREAD_ZONE,
+    Reason.SPREAD_TIER,
+    Reason.SPREAD_PROVIDER,
+    Reason.RELIABILITY,
+    Reason.NO_CAPACITY,
+    Reason.NO_OFFER_FITS,
+    Reason.POOL_DISABLED,
+    Reason.POOL_NOT_CONFIGURED,
+)
+"""What a replica is said to wait for, when there are several: the one that may pass soonest."""
+
+
+class Option(msgspec.Struct, frozen=True, kw_only=True):
+    """A place that could be taken: a node, or a machine to launch."""
+
+    pool: Pool
+    tier: Tier
+    place: Place | None = None
+    offer: Offer | None = None
+    """Given when there is no node yet."""
+    degraded_by: tuple[str, ...] = ()
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What came out for one replica."""
+
+    option: Option | None = None
+    rule: str = ""
+    reason: Reason | None = None
+    """Why there is none."""
+    attempts: tuple[Attempt, ...] = ()
+    is_particular: bool = False
+    """True: it failed for something that another replica with the same demand may not share."""
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """The best of one kind in a tier."""
+
+    broken_count: int
+    """Preferred rules that it breaks."""
+    option: Option
+
+
+class _Look(msgspec.Struct):
+    """One look at one tier, with what was found there."""
+
+    demand: Demand
+    pool: str
+    tier: str = ""
+    refused: list[tuple[Place, Reason]] = []
+    ranked: list[Scored] = []
+    existing: _Found | None = None
+    new: _Found | None = None
+    reason: Reason | None = None
+    """Why the tier has no new machine."""
+    outcome: str = EXHAUSTED
+
+    def attempt(self) -> Attempt:
+        return attempt_of(
+            self.demand,
+            self.pool,
+            self.tier,
+            refused=self.refused,
+            ranked=self.ranked,
+            outcome=self.outcome,
+        )
+
+
+def decide(demand: Demand, survey: Survey, obstacle: Obstacle) -> Verdict:
+    """Return the place for one replica, or why there is none; with every look that led there."""
+    if demand.spares is SpareAccess.FIRST:
+        verdict = _spare_anywhere(demand, survey)
+        if verdict is not None:
+            return verdict
+    verdict = _walk(demand, survey, obstacle, RULE_EXISTING)
+    if verdict.option is not None or not demand.avoided:
+        return verdict
+    again = msgspec.structs.replace(demand, avoided=frozenset())
+    second = _walk(again, survey, obstacle, RULE_AGAIN)
+    if second.option is None:
+        return verdict
+    return msgspec.structs.replace(second, attempts=(*verdict.attempts, *second.attempts))
+
+
+def _walk(demand: Demand, survey: Survey, obstacle: Obstacle, rule: str) -> Verdict:
+    looks: list[_Look] = []
+    for look in _looks(demand, survey, obstacle):
+        looks.append(look)
+        for found, said in ((look.existing, rule), (look.new, RULE_NEW)):
+            if found is not None and found.broken_count == 0:
+                return _taken(look, found, said, looks)
+    for kind in (_existing, _new):
+        degraded = [(look, found) for look in looks if (found := kind(look)) is not None]
+        if degraded:
+            best = min(degraded, key=lambda each: each[1].broken_count)
+            return _taken(*best, RULE_DEGRADED, looks)
+    return _failure(looks)
+
+
+def _existing(look: _Look) -> _Found | None:
+    return look.existing
+
+
+def _new(look: _Look) -> _Found | None:
+    return look.new
+
+
+def _taken(look: _Look, found: _Found, rule: str, looks: list[_Look]) -> Verdict:
+    look.outcome = "launched" if found.option.place is None else "placed"
+    return Verdict(option=found.option, rule=rule, attempts=_attempts(looks))
+
+
+def _attempts(looks: list[_Look]) -> tuple[Attempt, ...]:
+    return tuple(look.attempt() for look in looks)
+
+
+def _looks(demand: Demand, survey: Survey, obstacle: Obstacle) -> Iterator[_Look]:
+    """Look at one tier after the other; the next only when somebody asks for it."""
+    for name in demand.pools:
+        pool = survey.pool(name)
+        if pool is None or not pool.is_enabled:
+            reason = Reason.POOL_NOT_CONFIGURED if pool is None else Reason.POOL_DISABLED
+            yield _Look(demand, name, reason=reason, outcome=reason.value)
+            continue
+        for tier in pool.tiers:
+            look = _look_at(demand, survey, pool, tier)
+            _look_for_new(look, pool, tier, obstacle)
+            yield look
+
+
+def _look_at(demand: Demand, survey: Survey, pool: Pool, tier: Tier) -> _Look:
+    look = _Look(demand, pool.name, tier.name, refused=[], ranked=[])
+    for place in survey.places(pool, tier):
+        reason = refusal(demand, place)
+        if reason is None:
+            look.ranked.append(scored(demand, place))
+        else:
+            look.refused.append((place, reason))
+    if look.ranked:
+        look.ranked.sort(key=lambda each: each.order)
+        best = look.ranked[0]
+        degraded_by = _degraded_by(demand, best.broken, best.place.node.reliability)
+        option = Option(pool=pool, tier=tier, place=best.place, degraded_by=degraded_by)
+        look.existing = _Found(len(best.broken), option)
+    return look
+
+
+def _look_for_new(look: _Look, pool: Pool, tier: Tier, obstacle: Obstacle) -> None:
+    if look.existing is not None and look.existing.broken_count == 0:
+        return
+    demand = look.demand
+    look.reason = tier_refusal(demand, pool, tier)
+    if look.reason is not None:
+        look.outcome = EXHAUSTED if look.reason is Reason.NO_CAPACITY else look.reason.value
+        return
+    offers = fitting_offers(demand.requirement, tier)
+    obstacles = [obstacle(pool, tier, offer) for offer in offers]
+    if None in obstacles:
+        place = domains_of_new(pool, tier)
+        broken = broken_rules(demand.spread, place, demand.siblings, is_required=False)
+        option = Option(
+            pool=pool,
+            tier=tier,
+            offer=offers[obstacles.index(None)],
+            degraded_by=_degraded_by(demand, broken, tier.reliability),
+        )
+        look.new = _Found(len(broken), option)
+        return
+    waits = [reason for reason in obstacles if reason is not None]
+    look.reason = min(waits, key=_rank) if waits else Reason.NO_OFFER_FITS
+    look.outcome = look.reason.value
+
+
+def _spare_anywhere(demand: Demand, survey: Survey) -> Verdict | None:
+    """Return the best spare of the first tier that has one which keeps every rule."""
+    for name in demand.pools:
+        pool = survey.pool(name)
+        if pool is None or not pool.is_enabled:
+            continue
+        for tier in pool.tiers:
+            look = _look_at(demand, survey, pool, tier)
+            if look.existing is None or look.existing.broken_count != 0:
+                continue
+            if look.ranked[0].place.node.is_spare:
+                return _taken(look, look.existing, RULE_SPARE, [look])
+    return None
+
+
+def _degraded_by(
+    demand: Demand, broken: tuple[Reason, ...], reliability: Reliability
+) -> tuple[str, ...]:
+    told = tuple(reason.value for reason in broken)
+    if demand.is_primary and reliability is Reliability.INTERRUPTIBLE:
+        return (*told, INTERRUPTIBLE_PRIMARY)
+    return told
+
+
+def _failure(looks: list[_Look]) -> Verdict:
+    told = [look.reason or Reason.NO_CAPACITY for look in looks]
+    is_particular = not PARTICULAR.isdisjoint(told)
+    for look in looks:
+        for place, reason in look.refused:
+            is_particular = is_particular or reason in PARTICULAR
+            # A node says what is waited for only if nothing else stands in its way.
+            if reason in _WAITS and len(list(refusals(look.demand, place))) == 1:
+                told.append(reason)
+    return Verdict(
+        reason=min(told, key=_rank, default=Reason.NO_CAPACITY),
+        attempts=_attempts(looks),
+        is_particular=is_particular,
+    )
+
+
+def _rank(reason: Reason) -> int:
+    return _WAITS.index(reason)
