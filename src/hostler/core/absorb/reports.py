@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from hostler.core import holds
+from hostler.core.events import EventKind
 from hostler.core.inputs import AllocationFact
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Node
@@ -58,6 +59,16 @@ def _follow(txn: Txn, allocation: Allocation, phase: str) -> None:
     is_ready = allocation.phase is AllocationPhase.READY
     if phase == "ready" and not is_ready:
         txn.move(allocation, AllocationTrigger.BECAME_READY, ready_at_ms=txn.now_ms)
+        txn.emit(
+            EventKind.REPLICA_READY,
+            {
+                "replica": allocation.replica_id,
+                "bundle": allocation.bundle_id,
+                "allocation": allocation.allocation_id,
+                "node": allocation.node_id,
+            },
+            role=allocation.role,
+        )
     elif phase != "ready" and is_ready:
         txn.move(allocation, AllocationTrigger.BECAME_UNREADY, ready_at_ms=None)
 
