@@ -223,6 +223,11 @@ class Engine:
         """
         return self._working().fleet.committed(kind, key)
 
+    def tokens(self) -> list[Token]:
+        """Return all committed tokens, in no order; as `peek`."""
+        found = [self.peek(Token.KIND, key) for key in self._working().fleet.tokens.rows]
+        return [token for token in found if isinstance(token, Token)]
+
     def token_of(self, sha256: str) -> Token | None:
         """Return the token whose secret has this hash; as `peek`."""
         for key in self._working().fleet.index.tokens_by_hash.keys(sha256):
