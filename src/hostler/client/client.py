@@ -42,7 +42,7 @@ from hostler.wire.http import (
 V = TypeVar("V")
 
 URL_DEFAULT: Final = f"http://127.0.0.1:{PORT_DEFAULT}"
-URL_VARIABLE: Final = "HOSTLER_URL"
+URL_VARIABLE: Final = "HOSTLER_SERVER"
 TOKEN_VARIABLE: Final = "HOSTLER_TOKEN"
 
 PAGE_COUNT: Final = 500
@@ -67,7 +67,7 @@ class Client:
         """Make a client; nothing is connected yet.
 
         Args:
-            url: Of the server; else `$HOSTLER_URL`, else this machine's default port.
+            url: Of the server; else `$HOSTLER_SERVER`, else this machine's default port.
             token: Secret of a token; else `$HOSTLER_TOKEN`, else none.
             tls_ca: Certificates to trust instead of the system's, as a PEM file.
             timeout_ms: Longest time for an answer.
@@ -269,6 +269,10 @@ class Client:
         """Return one lease as it is."""
         return await self._transport.send(calls.lease(lease_id))
 
+    async def heartbeat_lease(self, lease_id: str, epoch: int) -> LeaseView:
+        """Renew a lease that this program does not hold as an object."""
+        return await self._transport.send(calls.heartbeat_lease(lease_id, epoch))
+
     async def release_lease(
         self, lease_id: str, *, is_healthy: bool = True, detail: str = ""
     ) -> LeaseView:
@@ -311,6 +315,10 @@ class Client:
                 lease_id=view.lease_id,
                 detail=view.reason_detail or view.outcome_detail,
             )
+        return HeldLease(self._transport, view)
+
+    def adopt(self, view: LeaseView) -> HeldLease:
+        """Take over a held lease that another program was granted; renews it from now on."""
         return HeldLease(self._transport, view)
 
     async def _leave_line(self, lease_id: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Self
 
 import msgspec
@@ -24,8 +24,9 @@ from hostler.wire.http import (
     RunStart,
 )
 
-Output = Callable[[str, bytes], None]
-"""Takes `stdout` or `stderr`, and what was written there."""
+Output = Callable[[str, bytes], Awaitable[None] | None]
+"""Takes `stdout` or `stderr`, and what was written there. A coroutine is awaited before more is
+taken, so that a slow reader slows the command and not our heartbeats."""
 
 CAPTURED_BYTES_MAX: Final = 16 * 2**20
 """Output kept of one command whose output nobody takes; what follows is dropped."""
@@ -246,7 +247,9 @@ class RunningCommand:
             match await self._next():
                 case RunOutput(stream=stream, data=data):
                     if on_output is not None:
-                        on_output(stream, data)
+                        taken = on_output(stream, data)
+                        if taken is not None:
+                            await taken
                     else:
                         room = CAPTURED_BYTES_MAX - len(captured[stream])
                         captured[stream] += data[:room]

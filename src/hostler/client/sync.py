@@ -280,6 +280,10 @@ class SyncClient:
         """As `Client.lease_view`."""
         return self._loop.run(self._client.lease_view(lease_id))
 
+    def heartbeat_lease(self, lease_id: str, epoch: int) -> LeaseView:
+        """As `Client.heartbeat_lease`."""
+        return self._loop.run(self._client.heartbeat_lease(lease_id, epoch))
+
     def release_lease(
         self, lease_id: str, *, is_healthy: bool = True, detail: str = ""
     ) -> LeaseView:
