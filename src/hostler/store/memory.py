@@ -47,6 +47,16 @@ class MemoryDisk:
             position.revision, position.now_ms, position.event_seq, position.leader_epoch, records
         )
 
+    @property
+    def event_count(self) -> int:
+        """How many events are kept."""
+        return len(self._events)
+
+    @property
+    def journal_count(self) -> int:
+        """How many journal rows are kept."""
+        return len(self._journal)
+
     def body(self, kind: str, key: str) -> bytes | None:
         """Return one record's body, or `None`; for those who check what is durable."""
         return self._records.get(kind, {}).get(key)
