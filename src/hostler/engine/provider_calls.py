@@ -86,7 +86,6 @@ class ProviderCalls:
                 options=read_options(kind, tier.options_json),
                 server_url=self._server_url,
                 join_token=Secret(self._keys.join_token(command.node_id, command.epoch)),
-                boot_ms=tier.boot_ms,
                 silence_ms_max=limits.SILENCE_MS_MAX,
             )
 

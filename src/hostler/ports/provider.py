@@ -52,8 +52,6 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Where the machine's agent finds its server."""
     join_token: Secret
     """With it the agent becomes this node, and no other."""
-    boot_ms: int
-    """Longest time from now to the agent's hello."""
     silence_ms_max: int
     """The machine ends itself when its agent was without the server for so long."""
 

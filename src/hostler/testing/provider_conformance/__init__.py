@@ -1,0 +1,14 @@
+"""What every provider must do, as tests. Ours pass them, and so must anybody's.
+
+Subclass `ProviderConformance` in a test file and give it a `lab` fixture; pytest does the rest:
+
+    class TestMyProvider(ProviderConformance):
+        @pytest.fixture
+        def lab(self, tmp_path):
+            return MyLab(tmp_path)
+"""
+
+from hostler.testing.provider_conformance.lab import ProviderLab, Provocation
+from hostler.testing.provider_conformance.suite import ProviderConformance
+
+__all__ = ["ProviderConformance", "ProviderLab", "Provocation"]
