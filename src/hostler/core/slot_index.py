@@ -84,7 +84,8 @@ class SlotIndex:
         """Move a node between classes; it is out of every line until its new place is known."""
         before = self._class_by_node.pop(key, None)
         if before is not None:
-            self._free_counts[before.pool] -= self._free_by_node.pop(key, 0)
+            free = self._free_by_node.pop(key, 0)
+            self._free_counts[before.pool] = self._free_counts.get(before.pool, 0) - free
             self._line.set(key, None)
             self._line_by_class.set(key, None)
             self._count(before, -1)
