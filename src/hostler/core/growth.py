@@ -10,12 +10,14 @@ from __future__ import annotations
 from hostler.base.ids import NodeId
 from hostler.core.events import EventKind
 from hostler.core.indexes import tier_key
+from hostler.core.slots import misfit
 from hostler.core.txn import Txn
 from hostler.core.uses import offer_key
 from hostler.model import Node, Pool
 from hostler.model.node import NodePhase, Origin
 from hostler.model.pool import Band, Offer, Tier, TierKind
 from hostler.model.reason import Reason
+from hostler.model.shape import NOTHING_REQUIRED, Requirement
 
 
 def request_node(
@@ -88,3 +90,50 @@ def is_cooling_down(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> bool:
     """Say whether the offer lately failed to launch and is still left alone."""
     cooldown = txn.fleet.cooldowns.get(offer_key(pool.name, tier.name, offer.name))
     return cooldown is not None and not cooldown.is_over and cooldown.until_at_ms > txn.now_ms
+
+
+def request_for(
+    txn: Txn, pool: Pool, requirement: Requirement, *, is_spare: bool = False
+) -> Node | Reason:
+    """Ask for a node whose every slot serves the requirement, from the first tier that can.
+
+    An offer of which a warm node stands idle while somebody in line wants the like does not hold
+    what it promises, and is passed over: more of it would not help.
+
+    Returns:
+        The new node; or the reason why the last tier and offer that would serve could bring none.
+    """
+    reason = Reason.NO_CAPACITY
+    for tier in pool.tiers:
+        if tier.kind is not TierKind.ELASTIC:
+            continue
+        for offer in tier.offers:
+            if misfit(offer.shape, pool.slot_count, requirement) is not None or (
+                not is_spare and is_promise_broken(txn, pool, tier, offer, requirement)
+            ):
+                reason = Reason.NO_OFFER_FITS if reason is Reason.NO_CAPACITY else reason
+                continue
+            found = request_node(
+                txn,
+                pool,
+                tier,
+                offer,
+                is_spare=is_spare,
+                spare_band=pool.spare_band if is_spare else None,
+            )
+            if isinstance(found, Node):
+                return found
+            reason = found
+            if reason is Reason.LAUNCHES_IN_FLIGHT:
+                return reason  # what would serve cheaper comes when one of them has answered
+    return reason
+
+
+def is_promise_broken(
+    txn: Txn, pool: Pool, tier: Tier, offer: Offer, requirement: Requirement
+) -> bool:
+    """Say whether a warm node of this offer stands idle that cannot serve what the offer should."""
+    if requirement == NOTHING_REQUIRED:
+        return False
+    warm = txn.fleet.index.nodes_warm_by_offer
+    return warm.count(offer_key(pool.name, tier.name, offer.name)) > 0

@@ -9,7 +9,12 @@ from typing import Any
 from hostler.core.line import LeaseLine
 from hostler.core.slot_index import SlotIndex
 from hostler.core.tables import LineIndex, Order, SetIndex
-from hostler.core.uses import incoming_bucket, spare_time_place, use_bucket
+from hostler.core.uses import (
+    incoming_bucket,
+    spare_time_place,
+    use_bucket,
+    warm_offer_bucket,
+)
 from hostler.model import Allocation, Lease, Node, OutboxEntry, Pool, Replica, Token
 from hostler.model.allocation import AllocationPhase
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
@@ -91,6 +96,8 @@ class Indexes:
         """In `all`: those given up for silence; the brake counts them."""
         self.nodes_by_use = SetIndex[Node](use_bucket)
         self.nodes_incoming = SetIndex[Node](incoming_bucket)
+        """By offer."""
+        self.nodes_warm_by_offer = SetIndex[Node](warm_offer_bucket)
         self.nodes_warm_launched = LineIndex[Node](spare_time_place)
         """By pool: warm nodes that may be let go, the longest idle first."""
         self.nodes_free = SlotIndex()
@@ -142,6 +149,7 @@ class Indexes:
                 self.nodes_lost,
                 self.nodes_by_use,
                 self.nodes_incoming,
+                self.nodes_warm_by_offer,
                 self.nodes_warm_launched,
                 self.nodes_free,
             ),
@@ -162,7 +170,11 @@ class Indexes:
         self._by_kind_moving: dict[str, tuple[_Follow, ...]] = {
             **self._by_kind,
             Node.KIND: _follows(
-                self.nodes_by_use, self.nodes_incoming, self.nodes_warm_launched, self.nodes_free
+                self.nodes_by_use,
+                self.nodes_incoming,
+                self.nodes_warm_by_offer,
+                self.nodes_warm_launched,
+                self.nodes_free,
             ),
             OutboxEntry.KIND: (),
         }

@@ -62,6 +62,13 @@ def incoming_bucket(node: Node) -> str | None:
     return offer_key(node.pool, node.tier, node.offer) if use_of(node) is Use.INCOMING else None
 
 
+def warm_offer_bucket(node: Node) -> str | None:
+    """Return the offer of a warm node that we launched."""
+    if not node.offer or use_of(node) is not Use.WARM:
+        return None
+    return offer_key(node.pool, node.tier, node.offer)
+
+
 def spare_time_place(node: Node) -> tuple[str, Order] | None:
     """Return the place of a warm node that may be let go: the longest idle stands first."""
     if node.origin is not Origin.LAUNCHED or use_of(node) is not Use.WARM:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hostler.core import limits, silence
 from hostler.model import (
     Allocation,
     Cooldown,
@@ -21,7 +22,7 @@ from hostler.model import (
 )
 from hostler.model.allocation import AllocationPhase
 from hostler.model.lease import LeasePhase
-from hostler.model.node import Health, NodePhase
+from hostler.model.node import NodePhase, Origin
 from hostler.model.record import Record
 from hostler.model.replica import ReplicaPhase
 from hostler.model.settings import RecoveryLimits, Retention, Settings
@@ -50,7 +51,7 @@ def wake_at_ms(fleet: Fleet, record: Record) -> int | None:
         case ProviderState():
             return record.next_list_at_ms
         case Cooldown():
-            return record.until_at_ms
+            return record.until_at_ms + (limits.COOLDOWN_MEMORY_MS if record.is_over else 0)
         case Receipt():
             return record.expires_at_ms
         case _:
@@ -81,27 +82,25 @@ def _node(fleet: Fleet, node: Node) -> int | None:
         case NodePhase.RETIRED:
             return node.phase_since_at_ms + settings.retention.ended_ms
         case NodePhase.READY | NodePhase.DRAINING:
-            return _earliest(_silence(settings, node), _drain(node), _idle(fleet, node))
-
-
-def _silence(settings: Settings, node: Node) -> int | None:
-    if node.silent_since_at_ms is None or node.health is Health.LOST:
-        return None
-    patience_ms = (
-        settings.suspect_after_ms if node.health is Health.LIVE else settings.lost_after_ms
-    )
-    return node.silent_since_at_ms + patience_ms
+            return _earliest(
+                silence.judge_at_ms(settings, node),
+                silence.check_at_ms(settings, node),
+                _drain(node),
+                _idle(fleet, node),
+            )
 
 
 def _drain(node: Node) -> int | None:
-    return None if node.drain is None or node.drain.is_overdue else node.drain.deadline_at_ms
+    drain = node.drain
+    return None if drain is None or drain.is_overdue or drain.is_done else drain.deadline_at_ms
 
 
 def _idle(fleet: Fleet, node: Node) -> int | None:
-    pool = fleet.pools.get(node.pool)
-    if node.idle_since_at_ms is None or pool is None or node.phase is not NodePhase.READY:
+    """Only what we launched is let go for standing idle, and only while it is nobody's spare."""
+    if node.idle_since_at_ms is None or node.is_spare or node.origin is not Origin.LAUNCHED:
         return None
-    return node.idle_since_at_ms + pool.idle_ms
+    pool = fleet.pools.get(node.pool)
+    return None if pool is None else node.idle_since_at_ms + pool.idle_ms
 
 
 def _allocation(fleet: Fleet, allocation: Allocation) -> int | None:

@@ -13,16 +13,12 @@ from hostler.base.ids import NodeId
 from hostler.core import outbox
 from hostler.core.events import EventKind
 from hostler.core.inputs import MachineFact
+from hostler.core.machine_commands import launch_command_id
 from hostler.core.txn import Txn
 from hostler.model import Node
 from hostler.model.node import NodePhase, NodeTrigger, Origin, RetireReason
 
 _WITH_MACHINE: Final = (NodePhase.STARTING, NodePhase.READY, NodePhase.DRAINING)
-
-
-def launch_command_id(node: Node) -> str:
-    """Return the id of the command that launches a node's machine."""
-    return f"{node.node_id}/launch/{node.epoch}"
 
 
 def launched(txn: Txn, node_id: NodeId, fact: MachineFact) -> None:
@@ -96,7 +92,7 @@ def listed(txn: Txn, provider: str, asked_at_ms: int, facts: Iterable[MachineFac
             continue
         if machine_id not in present and node.phase_since_at_ms < asked_at_ms:
             counts[str(machine_id)] = state.absent_list_counts.get(machine_id, 0) + 1
-    txn.change(state, listed_at_ms=txn.now_ms, absent_list_counts=counts)
+    txn.change(state, listed_at_ms=txn.now_ms, absent_list_counts=counts, asked_about=())
 
 
 def _seen(txn: Txn, provider: str, fact: MachineFact) -> None:

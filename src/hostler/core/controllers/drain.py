@@ -1,14 +1,111 @@
-"""Drain: being written."""
+"""Drain: empties the nodes that an operator, or their retirement, wants empty.
+
+Reads:    nodes, allocations.
+Writes:   allocations (asked to stop), leases (revoked at the deadline), nodes (how far it is).
+Sends:    StopAllocation and EndLease (through holds).
+Keeps:    INV-DRAIN-1 (a finished drain is of a node that was empty).
+Waits on: Reason.IN_USE.
+
+Leases are waited for. Allocations are asked to stop, and recovery places them elsewhere; two
+replicas of one job are never on the move at once, so a pair is not taken down by draining both of
+its nodes. At the deadline, where there is one, nothing is waited for any more.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from hostler.core.txn import Txn
-from hostler.model import Node
+from msgspec.structs import replace
 
-READS: Final = (Node,)
+from hostler.core import holds
+from hostler.core.events import EventKind
+from hostler.core.txn import Txn
+from hostler.model import Allocation, Node
+from hostler.model.allocation import AllocationPhase
+from hostler.model.lease import LeaseOutcome
+from hostler.model.node import Drain, Health, NodePhase, RetireReason
+from hostler.model.reason import Reason
+from hostler.model.replica import ReplicaPhase
+
+READS: Final = (Node, Allocation)
+
+_MOVING: Final = (ReplicaPhase.PENDING, ReplicaPhase.BACKING_OFF)
 
 
 def reconcile(txn: Txn) -> None:
-    """Being written."""
+    """Go on with every drain that something has changed for."""
+    fleet = txn.fleet
+    draining = fleet.index.nodes_draining.keys("all")
+    if not draining:
+        return
+    changed = set(txn.changed_keys(Node))
+    may_any_move = bool(txn.changed_keys(Allocation))
+    for key in draining:
+        node = fleet.nodes[key]
+        if key in changed or (may_any_move and node.allocation_count):
+            _drain(txn, node)
+
+
+def _drain(txn: Txn, node: Node) -> None:
+    if not node.is_held:
+        txn.clear_note(node.node_id)
+        if node.drain is not None:
+            _finish(txn, node, node.drain)
+        return
+    if node.health is Health.LOST:
+        return  # fencing has ended what may be ended
+    txn.note(
+        node.node_id,
+        Reason.IN_USE,
+        f"{node.lease_count} leases and {node.allocation_count} allocations are left",
+    )
+    drain = node.drain
+    is_forced = drain is not None and drain.deadline_at_ms <= txn.now_ms
+    if drain is not None and is_forced and not drain.is_overdue:
+        txn.change(node, drain=replace(drain, is_overdue=True))
+        txn.emit(
+            EventKind.NODE_DRAIN_OVERDUE,
+            {"node": node.node_id, "pool": node.pool},
+            lease_count=node.lease_count,
+            allocation_count=node.allocation_count,
+        )
+    for key in txn.fleet.index.allocations_by_node.keys(node.node_id):
+        allocation = txn.fleet.allocations[key]
+        if allocation.phase is AllocationPhase.STOPPING:
+            continue
+        if is_forced or _may_move(txn, allocation):
+            holds.request_stop(txn, allocation, "drain")
+        else:
+            txn.note(key, Reason.IN_USE, "another replica of its job is on the move")
+    if is_forced:
+        for key in txn.fleet.index.leases_by_node.keys(node.node_id):
+            detail = f"{node.node_id} was drained and its deadline has passed"
+            holds.settle_lease(txn, txn.fleet.leases[key], LeaseOutcome.REVOKED, detail)
+
+
+def _may_move(txn: Txn, allocation: Allocation) -> bool:
+    """Say whether every other replica of the job is where it should be."""
+    fleet = txn.fleet
+    for key in fleet.index.replicas_by_bundle.keys(allocation.bundle_id):
+        replica = fleet.replicas[key]
+        if replica.job != allocation.job or key == allocation.replica_id:
+            continue
+        if replica.phase in _MOVING:
+            return False
+        for other in fleet.index.allocations_by_replica.keys(key):
+            if fleet.allocations[other].phase is not AllocationPhase.READY:
+                return False
+    return True
+
+
+def _finish(txn: Txn, node: Node, drain: Drain) -> None:
+    reason = node.retire_reason
+    if drain.then_retire and reason is None:
+        reason = RetireReason.OPERATOR
+    txn.change(node, drain=replace(drain, is_done=True), retire_reason=reason)
+    if node.phase is NodePhase.READY:
+        txn.emit(
+            EventKind.NODE_DRAINED,
+            {"node": node.node_id, "pool": node.pool},
+            then_retire=drain.then_retire,
+        )

@@ -1,14 +1,70 @@
-"""Enrollment: being written."""
+"""Enrollment: a node is ready once its agent has said hello and what it has.
+
+Reads:    nodes, pools (slots per node).
+Writes:   nodes (REQUESTED or STARTING to READY; the slots that its pool gives it).
+Sends:    nothing.
+Keeps:    INV-NODE-4 (idle exactly while ready and holding nothing).
+Waits on: Reason.BOOTING, Reason.NOT_REPORTED.
+
+The agent may be quicker than the provider's answer to the launch; the machine's id then follows.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from hostler.core.events import EventKind
 from hostler.core.txn import Txn
-from hostler.model import Node
+from hostler.model import Node, Pool
+from hostler.model.node import NodePhase, NodeTrigger
+from hostler.model.reason import Reason
 
-READS: Final = (Node,)
+READS: Final = (Node, Pool)
+
+_BOOTING: Final = (NodePhase.REQUESTED, NodePhase.STARTING)
 
 
 def reconcile(txn: Txn) -> None:
-    """Being written."""
+    """Make nodes ready that have reported, and cut them into as many slots as their pools want."""
+    nodes = txn.fleet.nodes
+    for name in txn.changed_keys(Pool):
+        for key in txn.fleet.index.nodes_by_pool.keys(name):
+            _cut(txn, nodes[key])
+    for node in txn.changed(Node):
+        if node.phase in _BOOTING:
+            _enrol(txn, node)
+        elif node.slot_count > node.lease_count:
+            continue
+        else:
+            _cut(txn, node)
+
+
+def _enrol(txn: Txn, node: Node) -> None:
+    if node.retire_reason is not None:
+        return
+    if node.incarnation == 0:
+        txn.note(node.node_id, Reason.BOOTING, "its agent has not said hello")
+        return
+    if not node.is_inventory_reported:
+        txn.note(node.node_id, Reason.NOT_REPORTED, "its agent has not said what it has")
+        return
+    txn.clear_note(node.node_id)
+    txn.move(
+        node,
+        NodeTrigger.REGISTERED,
+        idle_since_at_ms=None if node.is_held else txn.now_ms,
+        health_since_at_ms=txn.now_ms,
+    )
+    txn.emit(
+        EventKind.NODE_READY,
+        {"node": node.node_id, "pool": node.pool},
+        hostname=node.hostname,
+        boot_ms=txn.now_ms - node.created_at_ms,
+    )
+
+
+def _cut(txn: Txn, node: Node) -> None:
+    """Follow the pool's slot count, as far as the leases that are held allow it."""
+    pool = txn.fleet.pools.get(node.pool)
+    if pool is not None:
+        txn.change(node, slot_count=max(pool.slot_count, node.lease_count))

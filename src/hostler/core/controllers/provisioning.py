@@ -1,14 +1,159 @@
-"""Provisioning: being written."""
+"""Provisioning: launches the machine behind each node that was asked for, and judges failures.
+
+Reads:    nodes, cooldowns.
+Writes:   nodes (REQUESTED to RETIRED or STOPPING; why a boot failed), cooldowns, allocations (that
+          waited for a machine which never came).
+Sends:    LaunchMachine.
+Keeps:    INV-NODE-6 (a node that is asked for has its launch in the outbox).
+Waits on: Reason.BOOTING, Reason.OFFER_COOLING_DOWN.
+
+Whether a failed launch left a machine is never guessed: where it is not certain that there is
+none, the node goes the way of every machine, through a stop that asks the provider by label.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from hostler.core import holds, limits, outbox
+from hostler.core.events import EventKind
+from hostler.core.machine_commands import launch_command_id, send_launch
 from hostler.core.txn import Txn
-from hostler.model import Node
+from hostler.core.uses import offer_key
+from hostler.model import Cooldown, Node, OutboxEntry
+from hostler.model.allocation import EndCause, Ended
+from hostler.model.command import OutboxPhase
+from hostler.model.node import LaunchFailure, NodePhase, NodeTrigger, Origin, RetireReason
+from hostler.model.reason import Reason
 
-READS: Final = (Node,)
+READS: Final = (Node, Cooldown)
+
+_HOPELESS_CODES: Final = frozenset({"credentials_rejected", "request_invalid"})
+"""Trying again soon cannot help: somebody has to change something, and clears the pause by it."""
 
 
 def reconcile(txn: Txn) -> None:
-    """Being written."""
+    """Launch, give up, and keep count of what keeps failing."""
+    for cooldown in txn.changed(Cooldown):
+        if not cooldown.is_over and cooldown.until_at_ms <= txn.now_ms:
+            txn.change(cooldown, is_over=True)
+    for node in txn.changed(Node):
+        match node.phase:
+            case NodePhase.REQUESTED:
+                _requested(txn, node)
+            case NodePhase.STARTING:
+                _starting(txn, node)
+            case NodePhase.READY if len(txn.fleet.cooldowns):
+                _came(txn, node)
+            case _:
+                pass
+
+
+def _requested(txn: Txn, node: Node) -> None:
+    if node.launch_failure is not None:
+        _failed(txn, node, node.launch_failure)
+        return
+    if node.retire_reason is not None:
+        _give_up(txn, node)
+        return
+    send_launch(txn, node)
+
+
+def _failed(txn: Txn, node: Node, failure: LaunchFailure) -> None:
+    """Act on the last word about a launch."""
+    txn.emit(
+        EventKind.NODE_LAUNCH_FAILED,
+        {"node": node.node_id, "pool": node.pool},
+        tier=node.tier,
+        offer=node.offer,
+        code=failure.code,
+        message=failure.message,
+        is_certain=failure.is_certain,
+    )
+    _cool_down(txn, node, failure.code, failure.message)
+    _leave(txn, node, is_machine_possible=not failure.is_certain)
+
+
+def _give_up(txn: Txn, node: Node) -> None:
+    """Let go of a node that is no longer wanted, as soon as no attempt to launch it is out."""
+    entry: OutboxEntry | None = txn.fleet.commands.get(launch_command_id(node))
+    if entry is not None and entry.phase is OutboxPhase.SENT:
+        txn.note(node.node_id, Reason.BOOTING, "its launch is out; it is stopped when it answers")
+        return
+    outbox.withdraw(txn, launch_command_id(node))
+    _leave(txn, node, is_machine_possible=entry is not None and entry.is_doubtful)
+
+
+def _leave(txn: Txn, node: Node, *, is_machine_possible: bool) -> None:
+    """End the node here, or send it to retirement."""
+    for key in txn.fleet.index.allocations_by_node.keys(node.node_id):
+        ended = Ended(cause=EndCause.LAUNCH_FAILED, message=f"{node.node_id} never came")
+        holds.end_allocation(txn, txn.fleet.allocations[key], ended)
+    txn.clear_note(node.node_id)
+    node = txn.change(
+        txn.fleet.nodes[node.node_id],
+        retire_reason=node.retire_reason or RetireReason.BOOT_FAILED,
+        is_spare=False,
+        spare_band=None,
+    )
+    if is_machine_possible:
+        txn.move(node, NodeTrigger.STOP_STARTED)
+        return
+    txn.move(node, NodeTrigger.LAUNCH_FAILED)
+    txn.emit(
+        EventKind.NODE_RETIRED,
+        {"node": node.node_id, "pool": node.pool},
+        retire_reason=node.retire_reason.value if node.retire_reason else "",
+        machine=None,
+    )
+
+
+def _starting(txn: Txn, node: Node) -> None:
+    """Give up a machine whose agent did not come in time, or that vanished before it could."""
+    if node.is_machine_gone:
+        code, message = "machine_gone", "the machine ended before its agent said hello"
+    elif node.retire_reason is None and node.phase_since_at_ms + node.boot_ms <= txn.now_ms:
+        code, message = "boot_timeout", f"no hello from its agent within {node.boot_ms} ms"
+    else:
+        return
+    txn.emit(
+        EventKind.NODE_LAUNCH_FAILED,
+        {"node": node.node_id, "pool": node.pool},
+        tier=node.tier,
+        offer=node.offer,
+        code=code,
+        message=message,
+        is_certain=False,
+    )
+    if node.origin is Origin.LAUNCHED:
+        _cool_down(txn, node, code, message)
+    txn.change(node, retire_reason=node.retire_reason or RetireReason.BOOT_FAILED)
+
+
+def _cool_down(txn: Txn, node: Node, code: str, message: str) -> None:
+    """Leave the offer alone for a while, for longer each time in a row."""
+    key = offer_key(node.pool, node.tier, node.offer)
+    before = txn.fleet.cooldowns.get(key)
+    if before is not None and not before.is_over and before.failed_at_ms == txn.now_ms:
+        return  # several launches failed together: that is one failure
+    failure_count = 1 if before is None else before.failure_count + 1
+    pause_ms = limits.COOLDOWN_MS_MIN << min(failure_count - 1, 16)
+    if code in _HOPELESS_CODES:
+        pause_ms = limits.COOLDOWN_MS_MAX
+    txn.put(
+        Cooldown(
+            cooldown_id=key,
+            failure_count=failure_count,
+            failed_at_ms=txn.now_ms,
+            until_at_ms=txn.now_ms + min(pause_ms, limits.COOLDOWN_MS_MAX),
+            code=code,
+            message=message,
+        )
+    )
+
+
+def _came(txn: Txn, node: Node) -> None:
+    """Forget failures of an offer that has brought a node since."""
+    cooldown = txn.fleet.cooldowns.get(offer_key(node.pool, node.tier, node.offer))
+    if cooldown is not None and node.phase_since_at_ms > cooldown.failed_at_ms:
+        txn.remove(cooldown)

@@ -1,14 +1,237 @@
-"""Sizing: being written."""
+"""Sizing: asks for the machines that waiting leases, the warm floor and spares lack; lets go idle.
+
+Reads:    pools, nodes, leases (the waiting line), cooldowns.
+Writes:   nodes (asks for new ones, designates spares, says why one is to go).
+Sends:    nothing (provisioning launches, retirement stops).
+Keeps:    INV-POOL-1 (no tier grows above its maximum).
+Waits on: Reason.LIMIT_REACHED, Reason.LAUNCHES_IN_FLIGHT, Reason.OFFER_COOLING_DOWN,
+          Reason.NO_OFFER_FITS, Reason.NO_CAPACITY.
+
+Per pool, and by counts only: what is on its way serves waiting leases first and the warm floor
+next. Targets are floors of what is *idle*, whatever is held, and the same floors bound what may be
+let go, so nothing is bought to be let go (G-27). A node that stands idle longer than `idle_ms`
+above the floors goes, the longest idle first.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from hostler.core import growth
+from hostler.core.events import EventKind
+from hostler.core.indexes import tier_key
+from hostler.core.slots import misfit
 from hostler.core.txn import Txn
-from hostler.model import Node
+from hostler.core.uses import Use, offer_key, use_key, use_of
+from hostler.model import Cooldown, Lease, Node, Pool
+from hostler.model.node import NodePhase, Origin, RetireReason
+from hostler.model.pool import Offer, Tier, TierKind
+from hostler.model.reason import Reason
+from hostler.model.shape import NOTHING_REQUIRED, Requirement
 
-READS: Final = (Node,)
+READS: Final = (Pool, Node, Lease, Cooldown)
 
 
 def reconcile(txn: Txn) -> None:
-    """Being written."""
+    """Size every pool for which something has changed."""
+    fleet = txn.fleet
+    nodes = txn.changed(Node)
+    names = dict.fromkeys(node.pool for node in nodes)
+    names.update(dict.fromkeys(lease.pool for lease in txn.changed(Lease)))
+    for key in txn.changed_keys(Cooldown):
+        names[key.partition("/")[0]] = None
+    for node in nodes:
+        _let_go_unwanted(txn, node)
+    for name in txn.changed_keys(Pool):
+        names[name] = None
+        for key in fleet.index.nodes_by_pool.keys(name):
+            _let_go_unwanted(txn, fleet.nodes[key])
+            _keep_spare_band(txn, fleet.nodes[key])
+    for name in names:
+        pool = fleet.pools.get(name)
+        if pool is not None and pool.is_enabled:
+            _size(txn, pool)
+
+
+def _let_go_unwanted(txn: Txn, node: Node) -> None:
+    """Let a machine of ours go that its pool has no place for any more, once nothing is on it."""
+    if node.is_held or node.retire_reason is not None or node.origin is not Origin.LAUNCHED:
+        return
+    if node.phase in (NodePhase.STOPPING, NodePhase.RETIRED):
+        return
+    pool = txn.fleet.pools.get(node.pool)
+    if pool is None or not pool.is_enabled:
+        txn.change(node, retire_reason=RetireReason.POOL_DISABLED)
+    elif pool.tier(node.tier) is None:
+        txn.change(node, retire_reason=RetireReason.SURPLUS)
+
+
+def _keep_spare_band(txn: Txn, node: Node) -> None:
+    pool = txn.fleet.pools.get(node.pool)
+    if pool is not None and node.is_spare:
+        txn.change(node, spare_band=pool.spare_band)
+
+
+def _size(txn: Txn, pool: Pool) -> None:
+    _let_go_surplus(txn, pool)
+    obstacles = [
+        _serve_line(txn, pool),
+        _keep_spares(txn, pool),
+        _keep_warm(txn, pool),
+    ]
+    _let_go_idle(txn, pool)
+    reason = next((each for each in obstacles if each is not None), None)
+    if reason is None:
+        txn.clear_note(pool.name)
+    else:
+        txn.note(pool.name, reason, "it lacks machines and cannot ask for more now")
+
+
+def _count(txn: Txn, pool: Pool, use: Use) -> int:
+    return txn.fleet.index.nodes_by_use.count(use_key(pool.name, use))
+
+
+# -- growing ---------------------------------------------------------------------------------
+
+
+def _serve_line(txn: Txn, pool: Pool) -> Reason | None:
+    """Ask for what waiting leases lack beyond what is on its way to them."""
+    obstacle = None
+    claimed: dict[str, int] = {}
+    for requirement, wanted_count in txn.fleet.index.leases_waiting.demand(pool.name):
+        lacking = -(-wanted_count // pool.slot_count)
+        lacking -= _claim(txn, pool, requirement, lacking, claimed)
+        while lacking > 0:
+            asked = growth.request_for(txn, pool, requirement)
+            if isinstance(asked, Reason):
+                obstacle = obstacle or asked
+                break
+            key = offer_key(pool.name, asked.tier, asked.offer)
+            claimed[key] = claimed.get(key, 0) + 1
+            lacking -= 1
+    return obstacle
+
+
+def _claim(
+    txn: Txn, pool: Pool, requirement: Requirement, count: int, claimed: dict[str, int]
+) -> int:
+    """Count how many of the nodes on their way will serve, and let nobody else count on them."""
+    left = count
+    for tier, offer in _offers(pool):
+        if left <= 0 or misfit(offer.shape, pool.slot_count, requirement) is not None:
+            continue
+        key = offer_key(pool.name, tier.name, offer.name)
+        taken = min(left, txn.fleet.index.nodes_incoming.count(key) - claimed.get(key, 0))
+        claimed[key] = claimed.get(key, 0) + taken
+        left -= taken
+    return count - left
+
+
+def _offers(pool: Pool) -> Iterator[tuple[Tier, Offer]]:
+    for tier in pool.tiers:
+        for offer in tier.offers:
+            yield tier, offer
+
+
+def _keep_warm(txn: Txn, pool: Pool) -> Reason | None:
+    """Ask for what the warm floor lacks, beyond what is on its way to nobody in line."""
+    if not pool.warm_count:
+        return None
+    line_count = sum(count for _, count in txn.fleet.index.leases_waiting.demand(pool.name))
+    unclaimed = _count(txn, pool, Use.INCOMING) - -(-line_count // pool.slot_count)
+    lacking = pool.warm_count - _count(txn, pool, Use.WARM) - max(0, unclaimed)
+    while lacking > 0:
+        asked = growth.request_for(txn, pool, NOTHING_REQUIRED)
+        if isinstance(asked, Reason):
+            return asked
+        lacking -= 1
+    return None
+
+
+# -- spares ----------------------------------------------------------------------------------
+
+
+def _keep_spares(txn: Txn, pool: Pool) -> Reason | None:
+    """Keep as many spares as the pool wants: idle nodes above the warm floor first."""
+    have = _count(txn, pool, Use.SPARE) + _count(txn, pool, Use.INCOMING_SPARE)
+    lacking = pool.spare_count - have
+    if lacking < 0:
+        _release_spares(txn, pool, -lacking)
+        return None
+    above_floor = _count(txn, pool, Use.WARM) - pool.warm_count
+    if lacking and above_floor > 0:
+        lacking -= _designate(txn, pool, min(lacking, above_floor))
+    while lacking > 0:
+        asked = growth.request_for(txn, pool, NOTHING_REQUIRED, is_spare=True)
+        if isinstance(asked, Reason):
+            return asked
+        lacking -= 1
+    return None
+
+
+def _designate(txn: Txn, pool: Pool, count: int) -> int:
+    """Make idle nodes spares: machines that cost nothing more first, then the longest idle."""
+    for node in sorted(_of_use(txn, pool, Use.WARM), key=_spare_order)[:count]:
+        txn.change(node, is_spare=True, spare_band=pool.spare_band)
+        txn.emit(EventKind.SPARE_DESIGNATED, {"node": node.node_id, "pool": pool.name})
+    return count
+
+
+def _spare_order(node: Node) -> tuple[bool, int, str]:
+    return node.origin is Origin.LAUNCHED, node.idle_since_at_ms or 0, node.node_id
+
+
+def _release_spares(txn: Txn, pool: Pool, count: int) -> None:
+    """Let spares be ordinary nodes again: those not there yet first, then those that cost most."""
+    spares = _of_use(txn, pool, Use.INCOMING_SPARE)[::-1]
+    spares += sorted(
+        _of_use(txn, pool, Use.SPARE),
+        key=lambda node: (-node.price_microusd_per_hour, node.node_id),
+    )
+    for node in spares[:count]:
+        txn.change(node, is_spare=False, spare_band=None)
+
+
+def _of_use(txn: Txn, pool: Pool, use: Use) -> list[Node]:
+    keys = txn.fleet.index.nodes_by_use.keys(use_key(pool.name, use))
+    return [txn.fleet.nodes[key] for key in keys]
+
+
+# -- letting go ------------------------------------------------------------------------------
+
+
+def _let_go_idle(txn: Txn, pool: Pool) -> None:
+    """Let the longest idle go while more than the warm floor is there."""
+    above_floor = _count(txn, pool, Use.WARM) - pool.warm_count
+    while above_floor > 0:
+        node = txn.fleet.nodes.get(txn.fleet.index.nodes_warm_launched.first(pool.name))
+        if node is None or (node.idle_since_at_ms or 0) + pool.idle_ms > txn.now_ms:
+            return
+        txn.change(node, retire_reason=RetireReason.IDLE)
+        above_floor -= 1
+
+
+def _let_go_surplus(txn: Txn, pool: Pool) -> None:
+    """Let idle nodes go of a tier that has more than it may have, as it is configured now."""
+    index = txn.fleet.index
+    for tier in pool.tiers:
+        if tier.kind is not TierKind.ELASTIC:
+            continue
+        key = tier_key(pool.name, tier.name)
+        surplus = index.nodes_by_tier.count(key) - index.nodes_leaving.count(key)
+        surplus -= tier.node_count_max
+        if surplus > 0:
+            for node in _idle_of_tier(txn, pool, tier)[:surplus]:
+                txn.change(node, retire_reason=RetireReason.SURPLUS)
+
+
+def _idle_of_tier(txn: Txn, pool: Pool, tier: Tier) -> Sequence[Node]:
+    """Return what may go at once: not there yet, idle, spare; the newest of each first."""
+    uses = (Use.INCOMING, Use.WARM, Use.INCOMING_SPARE, Use.SPARE)
+    return [
+        node
+        for use in uses
+        for node in reversed(_of_use(txn, pool, use))
+        if node.tier == tier.name and use_of(node) is use
+    ]

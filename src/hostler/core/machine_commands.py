@@ -1,0 +1,68 @@
+"""What is asked of providers about the machine behind a node, and by which ids."""
+
+from __future__ import annotations
+
+from hostler.core.txn import Txn
+from hostler.model import Node
+from hostler.model.command import CheckMachine, LaunchMachine, StopMachine
+
+
+def launch_command_id(node: Node) -> str:
+    """Return the id of the command that launches a node's machine."""
+    return f"{node.node_id}/launch/{node.epoch}"
+
+
+def check_command_id(node: Node) -> str:
+    """Return the id of the command that asks whether a node's machine exists."""
+    return f"{node.node_id}/check/{node.epoch}"
+
+
+def stop_command_id(node: Node) -> str:
+    """Return the id of the command that stops a node's machine."""
+    return f"{node.node_id}/stop/{node.epoch}"
+
+
+def send_launch(txn: Txn, node: Node) -> None:
+    """Ask for the machine."""
+    txn.send(
+        launch_command_id(node),
+        LaunchMachine(
+            node_id=node.node_id,
+            epoch=node.epoch,
+            pool=node.pool,
+            tier=node.tier,
+            provider=node.provider,
+            offer=node.offer,
+        ),
+    )
+
+
+def send_check(txn: Txn, node: Node) -> None:
+    """Ask whether the machine exists, if we know which it is."""
+    if node.machine_id is None:
+        return
+    txn.send(
+        check_command_id(node),
+        CheckMachine(
+            node_id=node.node_id,
+            pool=node.pool,
+            tier=node.tier,
+            provider=node.provider,
+            machine_id=node.machine_id,
+        ),
+    )
+
+
+def send_stop(txn: Txn, node: Node) -> None:
+    """Ask for the machine's end; without its id, by the label that its launch gave it."""
+    txn.send(
+        stop_command_id(node),
+        StopMachine(
+            node_id=node.node_id,
+            epoch=node.epoch,
+            pool=node.pool,
+            tier=node.tier,
+            provider=node.provider,
+            machine_id=node.machine_id,
+        ),
+    )
