@@ -158,9 +158,13 @@ class Indexes:
                 self.allocations_by_replica,
                 self.allocations_by_bundle,
                 self.allocations_by_phase,
+                self.allocations_reserved,
             ),
             Replica.KIND: _follows(
-                self.replicas_by_bundle, self.replicas_by_phase, self.replicas_pending
+                self.replicas_by_bundle,
+                self.replicas_by_phase,
+                self.replicas_by_bundle_phase,
+                self.replicas_pending,
             ),
             Lease.KIND: _follows(self.leases_by_node, self.leases_held, self.leases_waiting),
             OutboxEntry.KIND: _follows(self.commands_by_target),
