@@ -1,8 +1,9 @@
 """The controllers, in the order in which they run.
 
 The order is the order of urgency: what may no longer act is stopped before its room is given away;
-leases and replicas take what is there before anything new is bought; the outbox comes last, so
-that a command that was superseded within the step never leaves.
+what failed is known before anybody asks for the like again; leases and replicas take what is there
+before anything new is bought; the outbox comes last, so that a command that was superseded within
+the step never leaves.
 """
 
 from __future__ import annotations
@@ -57,12 +58,12 @@ CONTROLLERS: Final = tuple(
         enrollment,
         liveness,
         fencing,
+        provisioning,
         recovery,
         drain,
         leasing,
         placing,
         sizing,
-        provisioning,
         retirement,
         orphans,
         retention,

@@ -215,7 +215,7 @@ def test_a_malformed_request_is_refused(
 
 
 def test_a_spare_a_cordoned_and_a_silent_node_are_not_given(rental: NewRental) -> None:
-    world = rental(a_pool(tiers=OWN), a_node("n-1", is_spare=True))
+    world = rental(a_pool(tiers=OWN, spare_count=1), a_node("n-1", is_spare=True))
     assert world.acquire().phase is LeasePhase.WAITING
 
 
