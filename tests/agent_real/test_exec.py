@@ -1,0 +1,122 @@
+"""Leased commands on a real agent: streams in order, with back-pressure, to the true end."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+
+import pytest
+
+from hostler.wire.agent import (
+    STREAM_CHUNK_BYTES_MAX,
+    STREAM_WINDOW_BYTES,
+    CancelStream,
+    ExecInput,
+    ExecOutput,
+    ExecSignal,
+    ExecStart,
+    StreamCredit,
+)
+from tests.agent_real.conftest import RealAgent
+from tests.agent_real.server import TinyServer
+
+pytestmark = [pytest.mark.slow, pytest.mark.e2e]
+
+
+def an_exec(*argv: str, **more: object) -> ExecStart:
+    return ExecStart(
+        request_id="r",
+        lease_id="l",
+        lease_epoch=1,
+        argv=list(argv),
+        **more,  # type: ignore[arg-type]  # a test's short hand
+    )
+
+
+async def test_a_command_gets_input_and_gives_output_and_code(
+    agent: RealAgent, server: TinyServer
+) -> None:
+    await agent.start()
+    await server.say(an_exec("sh", "-c", "cat; echo no >&2; exit 9", has_stdin=True))
+    await server.say(ExecInput(request_id="r", data=b"one "))
+    await server.say(ExecInput(request_id="r", data=b"two", eof=True))
+    assert (await server.exec_ended("r")).exit_code == 9
+    streams = {"stdout": b"", "stderr": b""}
+    for each in server.heard:
+        if isinstance(each, ExecOutput):
+            streams[each.stream] += each.data
+    assert streams == {"stdout": b"one two", "stderr": b"no\n"}
+
+
+async def test_much_output_arrives_whole_and_in_order(agent: RealAgent, server: TinyServer) -> None:
+    await agent.start()
+    code = "import sys; sys.stdout.write(''.join(f'{n}\\n' for n in range(400_000)))"
+    await server.say(an_exec(sys.executable, "-c", code))
+    assert (await server.exec_ended("r")).exit_code == 0
+    expected = "".join(f"{n}\n" for n in range(400_000)).encode()
+    assert hashlib.sha256(server.output("r")).digest() == hashlib.sha256(expected).digest()
+    assert all(
+        len(each.data) <= STREAM_CHUNK_BYTES_MAX
+        for each in server.heard
+        if isinstance(each, ExecOutput)
+    )
+
+
+async def test_output_survives_a_broken_link(agent: RealAgent, server: TinyServer) -> None:
+    await agent.start()
+    code = "import sys; sys.stdout.write(''.join(f'{n}\\n' for n in range(200_000)))"
+    await server.say(an_exec(sys.executable, "-c", code))
+    for count in range(3):
+        await server.output_of("r", (count + 1) * 100_000)
+        await server.break_link()
+        await server.greeted(count + 2)
+    assert (await server.exec_ended("r")).exit_code == 0
+    assert server.output("r") == "".join(f"{n}\n" for n in range(200_000)).encode()
+
+
+async def test_a_reader_that_stops_reading_stops_the_writer(
+    agent: RealAgent, server: TinyServer
+) -> None:
+    server.gives_credit = False
+    await agent.start()
+    await server.say(an_exec("yes"))
+    # The silent stderr keeps room for one chunk of its own.
+    await server.output_of("r", STREAM_WINDOW_BYTES - STREAM_CHUNK_BYTES_MAX)
+    # Another stream is not held up by it, so everything before its answer has been heard.
+    other = ExecStart(request_id="q", lease_id="l", lease_epoch=1, argv=["echo", "hi"])
+    await server.say(other)
+    assert (await server.exec_ended("q")).exit_code == 0
+    stopped_at_bytes = len(server.output("r"))
+    assert stopped_at_bytes <= STREAM_WINDOW_BYTES
+    await server.say(StreamCredit(request_id="r", bytes_count=10))
+    await server.output_of("r", stopped_at_bytes + 10)
+    await server.say(CancelStream(request_id="r"))
+    assert (await server.exec_ended("r")).signal == "SIGKILL"
+
+
+async def test_a_signal_reaches_the_command(agent: RealAgent, server: TinyServer) -> None:
+    await agent.start()
+    await server.say(
+        an_exec("sh", "-c", "trap 'exit 5' INT; echo up; while :; do sleep 0.05; done")
+    )
+    await server.output_of("r", 3)
+    await server.say(ExecSignal(request_id="r", signal="SIGINT"))
+    assert (await server.exec_ended("r")).exit_code == 5
+
+
+async def test_a_command_that_does_not_exist_says_so(agent: RealAgent, server: TinyServer) -> None:
+    await agent.start()
+    await server.say(an_exec("no-such-program"))
+    error = (await server.exec_ended("r")).error
+    assert error is not None
+    assert "no such program" in error
+
+
+async def test_a_lost_session_kills_its_commands(agent: RealAgent, server: TinyServer) -> None:
+    await agent.start()
+    await server.say(an_exec("sh", "-c", "echo up; sleep 600"))
+    await server.output_of("r", 3)
+    await server.forget()
+    await server.greeted(2)
+    await server.say(ExecStart(request_id="q", lease_id="l", lease_epoch=1, argv=["true"]))
+    assert (await server.exec_ended("q")).exit_code == 0
