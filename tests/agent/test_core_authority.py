@@ -12,6 +12,7 @@ from hostler.agent.core.inputs import (
     FoundAllocation,
     InventoryRead,
     LeaseKey,
+    LinkClosed,
     LinkOpened,
     MessageReceived,
     SessionLost,
@@ -214,3 +215,17 @@ def test_a_late_welcome_of_a_connection_that_was_given_up_is_ignored() -> None:
     bench.later(10_000)
     effects = bench.feed(MessageReceived(message=a_welcome()))
     assert of(effects, RememberAuthority) == []
+
+
+def test_a_machines_own_agent_ends_with_its_work_when_the_server_is_gone_for_good() -> None:
+    bench = Bench(exit_when_silent_ms=60_000)
+    bench.connect()
+    bench.feed(LinkClosed())
+    assert of(bench.later(59_999), Exit) == []
+    assert [each.code for each in of(bench.later(1), Exit)] == [1]
+
+
+def test_an_agent_that_never_hears_the_server_counts_from_its_start() -> None:
+    bench = Bench(exit_when_silent_ms=60_000)
+    assert bench.next_wake_at_ms == bench.now_ms + 60_000
+    assert [each.code for each in of(bench.later(60_000), Exit)] == [1]

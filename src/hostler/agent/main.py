@@ -68,6 +68,9 @@ class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Certificate authority of the server, where the system's own do not do."""
     is_work_stopped_on_exit: bool = False
     """Whether SIGTERM stops the work too."""
+    exit_when_silent_ms: int | None = None
+    """On a machine that is there for this agent alone: stop everything and end after so long
+    without the server, so that a machine that nobody remembers costs nothing; `None`: never."""
     ended_keep_ms: int = 3_600_000
     """How long logs of ended allocations are kept."""
     ended_count_max: int = 50
@@ -130,7 +133,7 @@ class _Signals:
 async def _identity(
     options: AgentOptions, data: DataFolder, stop: asyncio.Event
 ) -> JoinResponse | None:
-    """Find out who we are, joining if we are nobody yet; `None` when told to end meanwhile."""
+    """Find out who we are, joining if we are nobody yet; `None` when it is time to end first."""
     identity = data.read_identity()
     if identity is not None:
         return identity
@@ -154,7 +157,12 @@ async def _identity(
     )
     stopping = loop.create_task(stop.wait())
     try:
-        await asyncio.wait((joining, stopping), return_when=asyncio.FIRST_COMPLETED)
+        silence_ms_max = options.exit_when_silent_ms
+        await asyncio.wait(
+            (joining, stopping),
+            timeout=None if silence_ms_max is None else silence_ms_max / 1_000,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
         if not joining.done():
             return None
         identity = joining.result()
@@ -176,6 +184,7 @@ async def _live(
         incarnation=data.raise_incarnation(),
         ended_keep_ms=options.ended_keep_ms,
         ended_count_max=options.ended_count_max,
+        exit_when_silent_ms=options.exit_when_silent_ms,
     )
     node = NodeIdentity(
         node_id=identity.node_id,

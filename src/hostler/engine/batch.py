@@ -145,6 +145,14 @@ class Inbox:
                 room.set_exception(failure)
 
 
+def changes_of(delta: Delta) -> list[Change]:
+    """Return the rows that a step changes."""
+    return [
+        Change(kind, key, None if record is None else encode(record))
+        for (kind, key), record in delta.changes.items()
+    ]
+
+
 def commit_of(
     delta: Delta, inputs: Sequence[AnyInput], *, leader_epoch: int, event_seq: int
 ) -> Commit:
@@ -156,10 +164,7 @@ def commit_of(
         leader_epoch: The writer's.
         event_seq: Position of the last event before it.
     """
-    changes = [
-        Change(kind, key, None if record is None else encode(record))
-        for (kind, key), record in delta.changes.items()
-    ]
+    changes = changes_of(delta)
     events = [
         StoredEvent(seq, event.at_ms, encode(event))
         for seq, event in enumerate(delta.events, start=event_seq + 1)

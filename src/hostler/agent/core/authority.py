@@ -61,6 +61,7 @@ def advance(turn: Turn) -> None:
             turn.is_due(link.next_heartbeat_at_ms)
             turn.send(Heartbeat(sent_at_ms=turn.now_ms))
     _fence(turn)
+    _end_when_forgotten(turn)
 
 
 def _welcomed(turn: Turn, message: Welcome) -> None:
@@ -98,6 +99,17 @@ def _fence(turn: Turn) -> None:
     message = "the server did not answer for too long"
     allocations.stop_all(turn, EndCause.FENCED, message, is_kept_spared=True)
     leases.clear_all(turn)
+
+
+def _end_when_forgotten(turn: Turn) -> None:
+    """End, on a machine that is there for this agent alone, when the server is gone for good."""
+    state = turn.state
+    silence_ms_max = state.settings.exit_when_silent_ms
+    if silence_ms_max is None or state.closing is not None:
+        return
+    if turn.is_due(max(state.link.answered_at_ms, state.started_at_ms) + silence_ms_max):
+        reason = "the server was silent for too long"
+        closing.begin(turn, is_work_stopped=True, reason=reason, code=1)
 
 
 def _grant(turn: Turn, sent_at_ms: int) -> None:

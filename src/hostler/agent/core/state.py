@@ -56,6 +56,8 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How long the folder of an ended allocation is kept, so that its logs can be read."""
     ended_count_max: int = 50
     """How many folders of ended allocations are kept at most; the oldest go first."""
+    exit_when_silent_ms: int | None = None
+    """The agent stops its work and ends after so long without the server; `None`: it waits on."""
 
 
 class Stop(msgspec.Struct, kw_only=True):
@@ -184,6 +186,7 @@ class AgentState(msgspec.Struct, kw_only=True):
     """All of it. Changed by `step` only."""
 
     settings: AgentSettings
+    started_at_ms: int = 0
     inventory: Inventory = msgspec.field(default_factory=Inventory)
     node_epoch: int = 0
     authority_until_at_ms: int | None = None

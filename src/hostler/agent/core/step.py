@@ -62,6 +62,7 @@ def step(state: AgentState, inputs: Sequence[Input], now_ms: int) -> Answer:
 def _absorb(turn: Turn, each: Input) -> None:
     match each:
         case Started():
+            turn.state.started_at_ms = turn.now_ms
             turn.state.inventory = each.inventory
             turn.state.authority_until_at_ms = each.authority_until_at_ms
             allocations.adopt(turn, each.found)
