@@ -8,6 +8,7 @@ forward again to the same bytes (`hostler.engine.replay`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -18,13 +19,17 @@ from hostler.core.version import CORE_VERSION
 from hostler.ports.store import Change, JournalRow
 
 
+ABSENT: Final = msgspec.Raw(b"null")
+"""The body of a record that is not there."""
+
+
 class Before(msgspec.Struct, frozen=True, array_like=True):
     """A record as it was before the step."""
 
     kind: str
     key: str
-    body: msgspec.Raw | None
-    """`None`: it was not there."""
+    body: msgspec.Raw
+    """`ABSENT` when it was not there; a union of raw bytes and `None` cannot be read back."""
 
 
 class JournaledStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +58,7 @@ def journal_row(delta: Delta, inputs: Sequence[AnyInput], changes: Sequence[Chan
         inputs=list(inputs),
         timers_fired=list(delta.timers_fired),
         before=[
-            Before(kind, key, None if record is None else msgspec.Raw(encode(record)))
+            Before(kind, key, ABSENT if record is None else msgspec.Raw(encode(record)))
             for (kind, key), record in delta.before.items()
         ],
         event_count=len(delta.events),

@@ -18,7 +18,7 @@ from hostler.core.fleet import Fleet
 from hostler.core.step import step
 from hostler.core.version import CORE_VERSION
 from hostler.engine.batch import changes_of
-from hostler.engine.journal import JournaledStep, read_row, result_digest
+from hostler.engine.journal import ABSENT, JournaledStep, read_row, result_digest
 from hostler.engine.recover import fleet_of
 from hostler.ports.store import JournalRow, Loaded, Store
 from hostler.store.open import open_store
@@ -86,7 +86,7 @@ def _undo(loaded: Loaded, done: JournaledStep) -> None:
     loaded.event_seq -= done.event_count
     for before in done.before:
         bodies = loaded.records.setdefault(before.kind, {})
-        if before.body is None:
+        if bytes(before.body) == bytes(ABSENT):
             bodies.pop(before.key, None)
         else:
             bodies[before.key] = bytes(before.body)
