@@ -20,6 +20,7 @@ from hostler.core.inputs import (
     AnyInput,
     CommandFailed,
     CommandSettled,
+    FullScan,
     MachineFact,
     Succeeded,
 )
@@ -101,8 +102,10 @@ def a_job(name: str = "main", *, capacity: int = 4, **changes: Any) -> Job:
 class World:
     """A fleet, its clock, and everything that its steps have let out.
 
-    The least that a test of the core needs: `run` makes a step durable at once, applies it, checks
-    every invariant, and remembers commands, events and replies. `answer` settles commands.
+    The least that a test of the core needs. It begins with everything looked at once, so commands
+    that follow from the given records are out; `deltas` and events begin after that. `run` makes a
+    step durable at once, applies it, checks every invariant, and remembers commands, events and
+    replies. `succeed` and `fail` settle commands.
     """
 
     def __init__(self, *records: Record, now_ms: int = 0, **settings: Any) -> None:
@@ -116,6 +119,8 @@ class World:
         for record in sorted(records, key=lambda r: not isinstance(r, Pool)):
             txn.put(record)
         self.fleet.keep(txn.close())
+        self.run(FullScan())
+        self.deltas.clear()
 
     def run(self, *inputs: AnyInput, at_ms: int | None = None) -> Delta:
         """Make one step, and then all that are due at once after it."""

@@ -68,9 +68,9 @@ def test_sc_004_late_readiness(rental: NewRental) -> None:
 
 def test_sc_005_disabled(rental: NewRental) -> None:
     """Given enabled false, when acquire, then pool_disabled with no driver call."""
-    world = rental(a_pool(is_enabled=False))
+    world = rental(a_pool(is_enabled=False), a_node())
     assert world.refused().code == Reason.POOL_DISABLED
-    assert not world.outbox
+    assert not world.commands("launch_machine")
 
 
 def test_sc_006_atomic_stamping(rental: NewRental) -> None:
