@@ -1,0 +1,426 @@
+"""An agent's process: the real agent core, with a shell made of the world.
+
+It joins, connects, greets and resumes as the real one does, and carries effects out in order. It
+may be killed between any two of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from hostler.agent.core.effects import (
+    ClearLease,
+    CloseStream,
+    Disconnect,
+    Effect,
+    Exit,
+    GiveCredit,
+    KillExec,
+    KillProcess,
+    KillSupervisor,
+    OpenLogs,
+    Probe,
+    Reconnect,
+    RememberAuthority,
+    RememberReady,
+    RemoveFolder,
+    SendMessage,
+    SignalExec,
+    StartExec,
+    StartSupervisor,
+    StopProcess,
+    WriteExec,
+)
+from hostler.agent.core.inputs import (
+    AllocationKey,
+    ExecFinished,
+    Input,
+    LeaseCleared,
+    LeaseKey,
+    LinkClosed,
+    LinkOpened,
+    LogsFinished,
+    MessageReceived,
+    ProbeAnswered,
+    ProcessSeen,
+    ProcessView,
+    SessionLost,
+    Started,
+    SupervisorFailed,
+    SupervisorLost,
+    SupervisorStarted,
+)
+from hostler.agent.core.state import AgentSettings, AgentState
+from hostler.agent.core.step import step
+from hostler.sim.network import Connection
+from hostler.wire.agent import AgentMessage, ExecStart, Hello, JoinRequest, Welcome
+from hostler.wire.link import (
+    LinkBroken,
+    LinkOverflow,
+    LinkSession,
+    decode_opening_from_server,
+    opening_frame,
+)
+
+if TYPE_CHECKING:
+    from hostler.sim.machine import Machine
+
+_RETRY_MS = (500, 5_000)
+"""Pause between attempts to join or connect."""
+
+_JOIN_TIMEOUT_MS = 10_000
+
+
+class AgentProcess:
+    """One life of an agent.
+
+    Attributes:
+        is_dead: It does nothing any more.
+        dies_after_effects: When set, it is killed after that many more effects.
+    """
+
+    def __init__(self, machine: Machine, incarnation: int) -> None:
+        self.machine = machine
+        self.incarnation = incarnation
+        self.is_dead = False
+        self.dies_after_effects: int | None = None
+        self._state: AgentState | None = None
+        self._found: Started | None = None
+        self._connection: Connection | None = None
+        self._session: LinkSession | None = None
+        self._is_greeted = False
+        self._is_final = False
+        self._wake_at_ms: int | None = None
+        self._join_count = 0
+        self._cancelled: dict[str, None] = {}
+
+    @property
+    def is_connected(self) -> bool:
+        """A connection stands and has been welcomed."""
+        return self._connection is not None and self._is_greeted
+
+    @property
+    def connection(self) -> Connection | None:
+        """The connection that it believes in."""
+        return self._connection
+
+    def die(self) -> None:
+        """Be killed."""
+        self.is_dead = True
+        if self._connection is not None:
+            # The kernel closes what a dead process had open; a dead machine says nothing.
+            if self.machine.is_on:
+                self._connection.close_by_agent()
+            else:
+                self._connection.break_off()
+            self._connection = None
+
+    # -- joining and connecting --------------------------------------------------------------
+
+    def begin(self, found: Started) -> None:
+        """Begin the life: join if this machine is no node yet, else go on as that node."""
+        self._found = found
+        self.machine.world.log(f"agent {self.machine.machine_id}#{self.incarnation} begins")
+        if self.machine.disk.node_id is None:
+            self._join()
+        else:
+            self._start(self.machine.disk.node_id)
+
+    def _join(self) -> None:
+        if self.is_dead or self._state is not None:
+            return
+        self._join_count += 1
+        machine, number = self.machine, self._join_count
+        request = JoinRequest(
+            hostname=machine.machine_id,
+            machine_id=machine.machine_id,
+            node_id=machine.enrolment.node_id,
+            pool=machine.enrolment.pool or None,
+            tier=machine.enrolment.tier or None,
+        )
+        if not machine.network.is_cut_at_all(machine.machine_id):
+            machine.network.carry(lambda: machine.gateway.join(request, self._join_answered))
+        machine.world.after(_JOIN_TIMEOUT_MS, self._join_again, number)
+
+    def _join_again(self, number: int) -> None:
+        if number == self._join_count:
+            self._join()
+
+    def _join_answered(self, node_id: str | None) -> None:
+        network = self.machine.network
+        if not network.is_cut_at_all(self.machine.machine_id):
+            network.carry(lambda: self._joined(node_id))
+
+    def _joined(self, node_id: str | None) -> None:
+        if self.is_dead or self._state is not None or node_id is None:
+            return
+        self.machine.disk.node_id = node_id
+        self._start(node_id)
+
+    def _start(self, node_id: str) -> None:
+        self._state = AgentState(
+            settings=AgentSettings(
+                agent_version="sim",
+                node_id=node_id,
+                machine_id=self.machine.machine_id,
+                incarnation=self.incarnation,
+                ended_keep_ms=120_000,
+            )
+        )
+        # What was found is read again: jobs may have ended while the join was under way.
+        self.take(self.machine.found())
+        self._connect()
+
+    def _connect(self) -> None:
+        machine = self.machine
+        state = self._state
+        if self.is_dead or self._is_final or self._connection is not None or state is None:
+            return
+        if machine.network.is_cut_at_all(machine.machine_id):
+            self._connect_later()
+            return
+        machine.world.after(machine.network.delay_ms(), self._connected)
+
+    def _connected(self) -> None:
+        machine, state = self.machine, self._state
+        if self.is_dead or self._connection is not None or state is None:
+            return
+        connection = machine.gateway.accept(
+            machine.network, machine.machine_id, self, state.settings.node_id
+        )
+        if connection is None:
+            self._connect_later()
+            return
+        self._connection = connection
+        self._is_greeted = False
+        session = self._session
+        self.take(
+            LinkOpened(
+                session_id=None if session is None else session.session_id,
+                received_seq=0 if session is None else session.received_seq,
+            )
+        )
+
+    def _connect_later(self) -> None:
+        self.machine.world.after(self.machine.rng.between(*_RETRY_MS), self._connect)
+
+    def _drop_connection(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close_by_agent()
+            self._soon(LinkClosed())
+        if not self._is_final:
+            self._connect_later()
+
+    # -- the peer of a connection ------------------------------------------------------------
+
+    def frame_came(self, connection: Connection, text: str) -> None:
+        """Take a frame from the server."""
+        if self.is_dead or connection is not self._connection:
+            return
+        try:
+            self._take_frame(connection, text)
+        except LinkBroken:
+            self.machine.world.probe("agent.link_broken")
+            self._session = None
+            self._drop_connection()
+
+    def _take_frame(self, connection: Connection, text: str) -> None:
+        if not self._is_greeted:
+            opening = decode_opening_from_server(text)
+            if isinstance(opening, Welcome):
+                self._welcomed(connection, opening)
+            if opening is not None:
+                self.take(MessageReceived(message=opening))
+            return
+        if self._session is not None:
+            message = self._session.receive_from_server(text)
+            if message is not None:
+                self.take(MessageReceived(message=message))
+            if self._session is not None and (due := self._session.ack_due()) is not None:
+                connection.send_to_server(due)
+
+    def _welcomed(self, connection: Connection, welcome: Welcome) -> None:
+        self._is_greeted = True
+        session = self._session
+        if session is not None and session.session_id == welcome.session_id:
+            self.machine.world.probe("link.resumed")
+            for frame in session.resume(welcome.received_seq):
+                connection.send_to_server(frame)
+        else:
+            self._session = LinkSession(welcome.session_id)
+
+    def connection_closed(self, connection: Connection) -> None:
+        """Learn that the connection is gone."""
+        if not self.is_dead and connection is self._connection:
+            self._connection = None
+            self.take(LinkClosed())
+            self._connect_later()
+
+    # -- the core ----------------------------------------------------------------------------
+
+    def take(self, *inputs: Input) -> None:
+        """Run one step of the core and carry out what it wants."""
+        if self.is_dead or self._state is None:
+            return
+        answer = step(self._state, inputs, self.machine.clock_ms())
+        for effect in answer.effects:
+            if self.is_dead:
+                return
+            if self.dies_after_effects is not None:
+                self.dies_after_effects -= 1
+                if self.dies_after_effects < 0:
+                    self.machine.world.probe("agent.crashed_between_effects")
+                    self.machine.crash_agent()
+                    return
+            self._carry_out(effect)
+        self._wake_at(answer.next_wake_at_ms)
+
+    def _soon(self, *inputs: Input, delay_ms: int = 0) -> None:
+        self.machine.world.after(delay_ms, self.take, *inputs)
+
+    def _wake_at(self, at_ms: int | None) -> None:
+        if at_ms is None or (self._wake_at_ms is not None and self._wake_at_ms <= at_ms):
+            return
+        self._wake_at_ms = at_ms
+        self.machine.world.after(at_ms - self.machine.clock_ms(), self._woken, at_ms)
+
+    def _woken(self, at_ms: int) -> None:
+        if self._wake_at_ms == at_ms:
+            self._wake_at_ms = None
+            self.take()
+
+    def supervisor_wrote(self, key: AllocationKey, view: ProcessView) -> None:
+        """See a supervisor's new state, a moment later."""
+        self._soon(ProcessSeen(key=key, process=view), delay_ms=self.machine.rng.between(0, 100))
+
+    def supervisor_died(self, key: AllocationKey) -> None:
+        """Notice that a supervisor is gone, a while later."""
+        self._soon(SupervisorLost(key=key), delay_ms=self.machine.rng.between(10, 1_000))
+
+    # -- effects -----------------------------------------------------------------------------
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case SendMessage():
+                self._send(effect.message)
+            case Reconnect():
+                self._drop_connection()
+            case Disconnect():
+                self._is_final = True
+                self._drop_connection()
+            case Exit():
+                self.machine.world.log(f"agent {self.machine.machine_id} exits: {effect.reason}")
+                self.die()
+                self.machine.agent_exited()
+            case GiveCredit() | WriteExec() | SignalExec():
+                pass  # data passes by the core, and the world has none
+            case OpenLogs() | CloseStream():
+                self._soon(LogsFinished(request_id=effect.request_id), delay_ms=5)
+            case StartExec() | KillExec() | ClearLease():
+                self._leased(effect)
+            case _:
+                self._supervise(effect)
+
+    def _send(self, message: AgentMessage) -> None:
+        if isinstance(message, Hello):
+            if self._connection is not None:
+                self._connection.send_to_server(opening_frame(message))
+            return
+        if self._session is None:
+            return
+        try:
+            frame = self._session.send(message)
+        except LinkOverflow:
+            self.machine.world.probe("agent.link_overflow")
+            self._session = None
+            self._soon(SessionLost())
+            return
+        if self._connection is not None and self._is_greeted:
+            self._connection.send_to_server(frame)
+
+    def _supervise(
+        self,
+        effect: StartSupervisor
+        | StopProcess
+        | KillProcess
+        | KillSupervisor
+        | Probe
+        | RememberReady
+        | RememberAuthority
+        | RemoveFolder,
+    ) -> None:
+        machine = self.machine
+        match effect:
+            case StartSupervisor():
+                if machine.start_supervisor(effect.key, effect.start):
+                    self._soon(SupervisorStarted(key=effect.key), delay_ms=machine.rng.below(50))
+                else:
+                    self._soon(SupervisorFailed(key=effect.key, message="made up"))
+            case StopProcess():
+                if (supervisor := machine.supervisor_by_key.get(effect.key)) is not None:
+                    supervisor.stop(effect.grace_ms)
+            case KillProcess():
+                if (supervisor := machine.supervisor_by_key.get(effect.key)) is not None:
+                    supervisor.kill()
+            case KillSupervisor():
+                machine.kill_supervisor(effect.key)
+                self._soon(SupervisorLost(key=effect.key))
+            case Probe():
+                supervisor = machine.supervisor_by_key.get(effect.key)
+                is_warm = supervisor is not None and supervisor.is_warm
+                self._soon(
+                    ProbeAnswered(key=effect.key, probe_id=effect.probe_id, is_success=is_warm),
+                    delay_ms=machine.rng.between(1, 100),
+                )
+            case RememberReady():
+                if (folder := machine.disk.folder_by_key.get(effect.key)) is not None:
+                    folder.was_ready = True
+            case RememberAuthority():
+                machine.remember_authority(effect.until_at_ms)
+            case RemoveFolder():
+                machine.forget(effect.key)
+            case _:
+                assert_never(effect)
+
+    def _leased(self, effect: StartExec | KillExec | ClearLease) -> None:
+        machine = self.machine
+        match effect:
+            case StartExec():
+                start = effect.start
+                machine.disk.lease_keys[LeaseKey(start.lease_id, start.lease_epoch)] = None
+                machine.world.after(machine.rng.between(1, 50), self._begin_leased, start)
+            case KillExec():
+                self._cancelled[effect.request_id] = None
+                machine.world.after(
+                    machine.rng.between(1, 50), self._finish_leased, effect.request_id, "SIGKILL"
+                )
+            case ClearLease():
+                machine.world.after(machine.rng.between(1, 300), self._clear, effect.key)
+            case _:
+                assert_never(effect)
+
+    def _begin_leased(self, start: ExecStart) -> None:
+        machine = self.machine
+        key = LeaseKey(start.lease_id, start.lease_epoch)
+        if self.is_dead:
+            return
+        if key not in machine.disk.lease_keys or start.request_id in self._cancelled:
+            self.take(ExecFinished(request_id=start.request_id, error="cancelled"))
+            return
+        machine.begin_leased(start.request_id, key)
+        lasts_ms = machine.rng.between(100, 90_000)
+        machine.world.after(lasts_ms, self._finish_leased, start.request_id, None)
+
+    def _finish_leased(self, request_id: str, signal: str | None) -> None:
+        if self.machine.end_leased(request_id) and not self.is_dead:
+            exit_code = 0 if signal is None else None
+            self.take(ExecFinished(request_id=request_id, exit_code=exit_code, signal=signal))
+
+    def _clear(self, key: LeaseKey) -> None:
+        if self.is_dead:
+            return
+        ended = [r for r, (owner, _) in self.machine.leased_by_request.items() if owner == key]
+        self.machine.clear_lease(key)
+        self.take(*(ExecFinished(request_id=r, signal="SIGKILL") for r in ended))
+        self.take(LeaseCleared(key=key))

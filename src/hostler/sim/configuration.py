@@ -1,0 +1,87 @@
+"""A scenario's fleet as the configuration that an operator would apply."""
+
+from __future__ import annotations
+
+from hostler.core.inputs import ApplyConfiguration, FleetSettings
+from hostler.model.pool import Offer, Pool, Reliability, Tier, TierKind
+from hostler.model.settings import RecoveryLimits, Retention
+from hostler.model.shape import Capability, Shape
+from hostler.sim.scenario import FleetPlan, PoolPlan, SettingsPlan, TierPlan
+
+FLEET_ID = "f-sim"
+
+
+def shape_of(capacity: int) -> Shape:
+    """Return what a machine of so much capacity has; what agents report is the same."""
+    return Shape(
+        capacity=capacity,
+        cores_milli=capacity * 1_000,
+        memory_bytes=capacity * 2**30,
+        capabilities=(Capability(name="input", count=2),),
+    )
+
+
+def configuration(request_id: str, plan: FleetPlan) -> ApplyConfiguration:
+    """Return the request that applies a plan."""
+    return ApplyConfiguration(
+        request_id=request_id,
+        principal="operator",
+        fleet_id=FLEET_ID,
+        settings=_settings(plan.settings),
+        pools=tuple(_pool(pool) for pool in plan.pools),
+    )
+
+
+def _settings(plan: SettingsPlan) -> FleetSettings:
+    return FleetSettings(
+        heartbeat_ms=plan.heartbeat_ms,
+        suspect_after_ms=plan.suspect_after_ms,
+        fence_after_ms=plan.fence_after_ms,
+        lost_after_ms=plan.lost_after_ms,
+        list_every_ms=plan.list_every_ms,
+        orphan_grace_ms=plan.orphan_grace_ms,
+        lost_node_count_max=plan.lost_node_count_max,
+        brake_window_ms=plan.brake_window_ms,
+        recovery=RecoveryLimits(
+            restart_count_max=plan.restart_count_max, restart_window_ms=plan.restart_window_ms
+        ),
+        retention=Retention(
+            event_count_max=plan.event_count_max,
+            journal_count_max=plan.journal_count_max,
+            ended_ms=plan.ended_ms,
+        ),
+    )
+
+
+def _pool(plan: PoolPlan) -> Pool:
+    return Pool(
+        name=plan.name,
+        tiers=tuple(_tier(tier) for tier in plan.tiers),
+        warm_count=plan.warm_count,
+        spare_count=plan.spare_count,
+        slot_count=plan.slot_count,
+        idle_ms=plan.idle_ms,
+        lease_ms=plan.lease_ms,
+        lease_ms_max=plan.lease_ms_max,
+        lease_per_key_max=plan.lease_per_key_max,
+        waiting_count_max=plan.waiting_count_max,
+        use_count_max=plan.use_count_max,
+        launch_count_max=plan.launch_count_max,
+    )
+
+
+def _tier(plan: TierPlan) -> Tier:
+    is_fixed = plan.machine_count > 0
+    offers = (
+        Offer(name="small", shape=shape_of(plan.capacity), price_microusd_per_hour=100_000),
+        Offer(name="large", shape=shape_of(2 * plan.capacity), price_microusd_per_hour=250_000),
+    )
+    return Tier(
+        name=plan.name,
+        kind=TierKind.FIXED if is_fixed else TierKind.ELASTIC,
+        provider="" if is_fixed else "cloud",
+        reliability=Reliability.INTERRUPTIBLE if plan.is_interruptible else Reliability.RELIABLE,
+        offers=() if is_fixed else offers,
+        node_count_max=plan.node_count_max,
+        boot_ms=plan.boot_ms,
+    )

@@ -1,0 +1,206 @@
+"""Convergence: once the world is healed, everything desired is so, and nothing else is.
+
+Each problem is one sentence. An empty list is what every history must reach, and keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hostler.core.fleet import Fleet
+from hostler.model import Allocation, Node, Replica
+from hostler.model.allocation import AllocationPhase
+from hostler.model.bundle import BundlePhase
+from hostler.model.command import ListMachines
+from hostler.model.lease import LeasePhase
+from hostler.model.node import Health, NodePhase
+from hostler.model.pool import TierKind
+from hostler.model.replica import ReplicaPhase
+
+if TYPE_CHECKING:
+    from hostler.sim.history import History
+
+
+def problems(history: History, fleet: Fleet) -> list[str]:
+    """Return what is not as it should be."""
+    return [
+        *_outbox(fleet),
+        *_nodes(history, fleet),
+        *_machines(history, fleet),
+        *_replicas(fleet),
+        *_processes(history, fleet),
+        *_leases(history, fleet),
+        *_targets(fleet),
+        *_bundles(fleet),
+    ]
+
+
+def _outbox(fleet: Fleet) -> Iterator[str]:
+    for entry in fleet.commands.in_order():
+        if not isinstance(entry.command, ListMachines):
+            yield f"command {entry.command_id} is not settled ({entry.last_code})"
+
+
+def _nodes(history: History, fleet: Fleet) -> Iterator[str]:
+    for node in fleet.nodes.in_order():
+        if node.phase is NodePhase.RETIRED:
+            continue
+        if node.phase is not NodePhase.READY:
+            yield f"node {node.node_id} is {node.phase.value} ({node.retire_reason})"
+        elif node.health is not Health.LIVE:
+            yield f"node {node.node_id} is {node.health.value}"
+        elif node.retire_reason is not None:
+            yield f"node {node.node_id} is to retire ({node.retire_reason.value}) and stays"
+        machine = history.hardware.machines.get(str(node.machine_id))
+        if node.phase is NodePhase.READY and (machine is None or not machine.is_on):
+            yield f"node {node.node_id} is ready and its machine {node.machine_id} is not on"
+
+
+def _machines(history: History, fleet: Fleet) -> Iterator[str]:
+    for machine in history.cloud.existing():
+        node = fleet.nodes.get(machine.node_id)
+        if node is None or node.phase is NodePhase.RETIRED:
+            yield f"machine {machine.machine_id} is billed and node {machine.node_id} is not"
+        elif node.machine_id != machine.machine_id:
+            yield f"machine {machine.machine_id} is billed beside node {machine.node_id}'s own"
+    for own in history.hardware.own():
+        if own.disk.node_id is None:
+            yield f"machine {own.machine_id} has not joined"
+
+
+def _replicas(fleet: Fleet) -> Iterator[str]:
+    for replica in fleet.replicas.in_order():
+        allocation = _allocation_of(fleet, replica)
+        match replica.phase:
+            case ReplicaPhase.PLACED:
+                if allocation is None:
+                    yield f"replica {replica.replica_id} is placed nowhere"
+                elif allocation.phase is not AllocationPhase.READY:
+                    told = f"{allocation.allocation_id} is {allocation.phase.value}"
+                    yield f"replica {replica.replica_id}: {told}"
+            case ReplicaPhase.PENDING:
+                if replica.reason is None:
+                    yield f"replica {replica.replica_id} is pending and does not say why"
+                room = _room(fleet, replica)
+                if room is not None:
+                    why = replica.reason.value if replica.reason else "no reason"
+                    yield f"replica {replica.replica_id} is pending ({why}) though {room}"
+            case ReplicaPhase.BROKEN | ReplicaPhase.DROPPED | ReplicaPhase.DORMANT:
+                pass
+            case _:
+                yield f"replica {replica.replica_id} is {replica.phase.value}"
+
+
+def _allocation_of(fleet: Fleet, replica: Replica) -> Allocation | None:
+    keys = fleet.index.allocations_by_replica.keys(replica.replica_id)
+    return fleet.allocations[keys[0]] if keys else None
+
+
+def _room(fleet: Fleet, replica: Replica) -> str | None:
+    """Say where a pending replica would fit without any doubt, if anywhere."""
+    bundle = fleet.bundles[replica.bundle_id]
+    job = bundle.job(replica.job)
+    if job is None or any(rule.is_required for rule in bundle.spread):
+        return None
+    if not bundle.is_primary_interruptible or job.requirement.capabilities:
+        return None
+    pool = fleet.pools.get(bundle.pool)
+    if pool is None or not pool.is_enabled:
+        return None
+    siblings = {
+        allocation.node_id
+        for key in fleet.index.allocations_by_bundle.keys(bundle.bundle_id)
+        if (allocation := fleet.allocations[key]).job == replica.job
+    }
+    for key in fleet.index.nodes_by_pool.keys(pool.name):
+        node = fleet.nodes[key]
+        if node.takes_work and not node.is_spare and node.lease_count == 0:
+            is_fit = _free(fleet, node) >= job.requirement.capacity
+            if is_fit and node.node_id not in siblings and node.retire_reason is None:
+                return f"{node.node_id} has room"
+    for tier in pool.tiers:
+        if tier.kind is not TierKind.ELASTIC:
+            continue
+        count = fleet.index.nodes_by_tier.count(f"{pool.name}/{tier.name}")
+        is_fit = any(
+            (offer.shape.capacity or 0) >= job.requirement.capacity for offer in tier.offers
+        )
+        if count < tier.node_count_max and is_fit:
+            return f"tier {tier.name} may grow"
+    return None
+
+
+def _free(fleet: Fleet, node: Node) -> int:
+    held = sum(
+        fleet.allocations[key].requirement.capacity
+        for key in fleet.index.allocations_by_node.keys(node.node_id)
+    )
+    return (node.shape.capacity or 0) - held
+
+
+def _processes(history: History, fleet: Fleet) -> Iterator[str]:
+    jobs = history.truth.job_by_replica
+    for replica_id, process in sorted(jobs.items()):
+        allocation = fleet.allocations.get(process.allocation_id)
+        if allocation is None or not allocation.is_live:
+            yield f"{replica_id} runs as {process.allocation_id}, which is not live"
+        elif allocation.epoch != process.epoch:
+            yield f"{replica_id} runs with epoch {process.epoch}, not {allocation.epoch}"
+    for allocation in fleet.allocations.in_order():
+        if allocation.phase is AllocationPhase.READY and allocation.replica_id not in jobs:
+            yield f"allocation {allocation.allocation_id} is ready and does not run"
+
+
+def _leases(history: History, fleet: Fleet) -> Iterator[str]:
+    for lease in fleet.leases.in_order():
+        if lease.phase in (LeasePhase.WAITING, LeasePhase.HELD):
+            yield f"lease {lease.lease_id} is {lease.phase.value}"
+    for process in history.truth.leased():
+        yield f"{process.request_id} runs under {process.lease_id} on {process.machine_id}"
+
+
+def _targets(fleet: Fleet) -> Iterator[str]:
+    """Warm floors and spares are there, or cannot be."""
+    for pool in fleet.pools.in_order():
+        if not pool.is_enabled:
+            continue
+        nodes = [fleet.nodes[key] for key in fleet.index.nodes_by_pool.keys(pool.name)]
+        idle = [node for node in nodes if node.takes_work and not node.is_held]
+        spare_count = sum(1 for node in idle if node.is_spare)
+        warm_count = len(idle) - spare_count
+        is_short = spare_count < pool.spare_count or warm_count < pool.warm_count
+        if is_short and _may_grow(fleet, pool.name):
+            yield (
+                f"pool {pool.name} has {warm_count} of {pool.warm_count} warm"
+                f" and {spare_count} of {pool.spare_count} spare nodes"
+            )
+        for node in idle:
+            is_elastic = node.provider != "" and not node.is_spare
+            if is_elastic and warm_count > pool.warm_count and _is_old(fleet, node, pool.idle_ms):
+                yield f"node {node.node_id} stands idle beyond its time"
+
+
+def _may_grow(fleet: Fleet, pool_name: str) -> bool:
+    pool = fleet.pools[pool_name]
+    return any(
+        tier.kind is TierKind.ELASTIC
+        and fleet.index.nodes_by_tier.count(f"{pool_name}/{tier.name}") < tier.node_count_max
+        for tier in pool.tiers
+    )
+
+
+def _is_old(fleet: Fleet, node: Node, idle_ms: int) -> bool:
+    since_ms = node.idle_since_at_ms
+    return since_ms is not None and fleet.now_ms > since_ms + idle_ms + 60_000
+
+
+def _bundles(fleet: Fleet) -> Iterator[str]:
+    for bundle in fleet.bundles.in_order():
+        if bundle.phase is not BundlePhase.ACTIVE:
+            yield f"bundle {bundle.bundle_id} is {bundle.phase.value}"
+            continue
+        for job in bundle.jobs:
+            for index in range(bundle.replica_count):
+                if f"{bundle.bundle_id}/{job.name}/{index}" not in fleet.replicas:
+                    yield f"bundle {bundle.bundle_id} lacks replica {job.name}/{index}"

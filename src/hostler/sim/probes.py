@@ -1,0 +1,65 @@
+"""Probes: the rare branches that a range of histories must have been through.
+
+A range that never takes one of them shows less than it seems to; then it is the simulator that is
+broken, and the run fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+RANGE_COUNT_MIN: Final = 200
+"""From so many drawn histories on every probe must have been hit."""
+
+REQUIRED: Final = (
+    "agent.crashed",
+    "agent.crashed_between_effects",
+    "agent.left_a_stray",
+    "agent.refused_command",
+    "agent.supervisor_failed",
+    "client.doubled",
+    "cloud.answer_lost",
+    "cloud.call_late",
+    "cloud.launch_repeated",
+    "cloud.never_boots",
+    "cloud.orphan",
+    "cloud.unknown_but_done",
+    "disk.commit_failed",
+    "disk.cut_off_done",
+    "disk.cut_off_lost",
+    "disk.doubtful_done",
+    "disk.doubtful_lost",
+    "job.exited",
+    "job.start_failed",
+    "lessee.vanished",
+    "link.resumed",
+    "machine.froze",
+    "machine.rebooted",
+    "machine.vanished",
+    "network.link_broken",
+    "network.partition",
+    "network.request_lost",
+    "operator.disabled_pool",
+    "server.clock_jumped",
+    "server.crashed_after_call_before_settle",
+    "server.crashed_after_claim_before_load",
+    "server.crashed_after_commit_before_keep",
+    "server.crashed_after_dispatch_before_call",
+    "server.crashed_after_keep_before_reply",
+    "server.crashed_after_load_before_start",
+    "server.crashed_after_publish_before_dispatch",
+    "server.crashed_after_reply_before_publish",
+    "server.crashed_before_commit",
+    "server.crashed_before_prune",
+    "server.crashed_during_load",
+    "server.link_replaced",
+    "step.dropped",
+    "supervisor.fenced",
+    "supervisor.killed",
+)
+
+
+def missing(probes: Mapping[str, int], required: tuple[str, ...] = REQUIRED) -> list[str]:
+    """Return the probes that were never hit."""
+    return [name for name in required if not probes.get(name)]

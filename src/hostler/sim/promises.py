@@ -1,0 +1,138 @@
+"""Promises: what was acknowledged stays so, through every crash, until somebody asks otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hostler.core.fleet import Fleet
+from hostler.core.inputs import (
+    AcquireLease,
+    AnyInput,
+    ApplyConfiguration,
+    CordonNode,
+    DeleteBundle,
+    DrainNode,
+    ReleaseLease,
+    SubmitBundle,
+    UncordonNode,
+)
+from hostler.core.replies import Accepted, Result
+from hostler.model.bundle import BundlePhase
+from hostler.model.lease import LeasePhase
+from hostler.model.node import NodePhase
+from hostler.sim.world import Violation
+
+Holds = Callable[[Fleet], bool]
+
+
+class Promises:
+    """What the server has acknowledged, by what it is about."""
+
+    def __init__(self) -> None:
+        self._by_subject: dict[str, Holds] = {}
+
+    def attempted(self, inputs: Sequence[AnyInput]) -> None:
+        """Note what is being asked for: until it is answered, either state is right."""
+        for one in inputs:
+            subject = _subject(one)
+            if subject is not None:
+                self._by_subject.pop(subject, None)
+
+    def replied(self, fleet: Fleet, request: AnyInput, result: Result) -> None:
+        """Note an acknowledgement."""
+        if not isinstance(result, Accepted):
+            return
+        promise = _promise(fleet, request, result)
+        if promise is not None:
+            subject, holds = promise
+            self._by_subject[subject] = holds
+            if not holds(fleet):
+                raise Violation("promise_empty", "an answer says what is not so", subject=subject)
+
+    def check(self, fleet: Fleet) -> None:
+        """Check every promise.
+
+        Raises:
+            Violation: Something that was acknowledged is not so any more.
+        """
+        for subject, holds in self._by_subject.items():
+            if not holds(fleet):
+                raise Violation(
+                    "promise_broken", "what was acknowledged is lost", subject=subject
+                )
+
+
+def _subject(request: AnyInput) -> str | None:
+    match request:
+        case SubmitBundle() | DeleteBundle():
+            return f"bundle:{request.bundle_id}"
+        case ReleaseLease():
+            return f"lease:{request.lease_id}"
+        case CordonNode() | UncordonNode() | DrainNode():
+            return f"node:{request.node_id}"
+        case ApplyConfiguration():
+            return "configuration"
+        case _:
+            return None
+
+
+def _promise(fleet: Fleet, request: AnyInput, result: Accepted) -> tuple[str, Holds] | None:
+    at_ms = fleet.now_ms
+    subject = _subject(request) or f"lease:{result.subject_id}"
+    match request:
+        case SubmitBundle():
+            return subject, lambda now: _is_submitted(now, request)
+        case DeleteBundle():
+            return subject, lambda now: _is_deleting(now, request)
+        case CordonNode() | DrainNode():
+            return subject, lambda now: _is_closed(now, request.node_id)
+        case AcquireLease():
+            return subject, lambda now: result.subject_id in now.leases or _is_old(now, at_ms)
+        case ReleaseLease():
+            return subject, lambda now: _is_over(now, request.lease_id)
+        case ApplyConfiguration():
+            return subject, lambda now: _is_configured(now, request)
+        case _:
+            return None
+
+
+def _is_submitted(fleet: Fleet, request: SubmitBundle) -> bool:
+    bundle = fleet.bundles.get(request.bundle_id)
+    return (
+        bundle is not None
+        and bundle.phase is BundlePhase.ACTIVE
+        and bundle.jobs == request.jobs
+        and bundle.replica_count == request.replica_count
+    )
+
+
+def _is_deleting(fleet: Fleet, request: DeleteBundle) -> bool:
+    bundle = fleet.bundles.get(request.bundle_id)
+    return bundle is None or bundle.phase is not BundlePhase.ACTIVE
+
+
+def _is_closed(fleet: Fleet, node_id: str) -> bool:
+    node = fleet.nodes.get(node_id)
+    is_going = node is None or node.phase in (NodePhase.STOPPING, NodePhase.RETIRED)
+    return is_going or (node is not None and (node.cordon or node.drain) is not None)
+
+
+def _is_over(fleet: Fleet, lease_id: str) -> bool:
+    lease = fleet.leases.get(lease_id)
+    return lease is None or lease.phase in (LeasePhase.SETTLED, LeasePhase.REFUSED)
+
+
+def _is_old(fleet: Fleet, since_at_ms: int) -> bool:
+    """Say whether retention may have removed what ended at an instant at the earliest."""
+    settings = fleet.settings
+    return settings is None or fleet.now_ms >= since_at_ms + settings.retention.ended_ms
+
+
+def _is_configured(fleet: Fleet, request: ApplyConfiguration) -> bool:
+    for asked in request.pools:
+        pool = fleet.pools.get(asked.name)
+        if pool is None or not pool.is_enabled or pool.tiers != asked.tiers:
+            return False
+        if (pool.warm_count, pool.spare_count) != (asked.warm_count, asked.spare_count):
+            return False
+    return True

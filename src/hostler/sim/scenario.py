@@ -1,0 +1,214 @@
+"""Scenarios: a fleet, what people do with it, and what goes wrong, as a document.
+
+A file in `tests/sim/scenarios` is one; without a file, `hostler.sim.swarm` draws one from the seed.
+Rates are per hour of virtual time; ranges are inclusive; chances are in a million.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from hostler.sim.cloud import CloudPlan
+from hostler.sim.disk import DiskPlan
+from hostler.sim.machine import MachinePlan
+from hostler.sim.network import NetworkPlan
+from hostler.sim.server import ServerPlan
+
+Range = tuple[int, int]
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of a scenario; unknown fields are mistakes."""
+
+
+class TierPlan(_Part, frozen=True, kw_only=True):
+    """One tier."""
+
+    name: str
+    machine_count: int = 0
+    """Machines that the operator owns; makes the tier a fixed one."""
+    node_count_max: int = 0
+    """Ceiling; makes the tier an elastic one."""
+    capacity: int = 8
+    """Of one node."""
+    is_interruptible: bool = False
+    boot_ms: int = 60_000
+
+
+class PoolPlan(_Part, frozen=True, kw_only=True):
+    """One pool."""
+
+    name: str
+    tiers: tuple[TierPlan, ...]
+    warm_count: int = 0
+    spare_count: int = 0
+    slot_count: int = 1
+    idle_ms: int = 120_000
+    lease_ms: int = 60_000
+    lease_ms_max: int | None = None
+    lease_per_key_max: int | None = None
+    waiting_count_max: int = 50
+    use_count_max: int | None = None
+    launch_count_max: int = 5
+
+
+class SettingsPlan(_Part, frozen=True, kw_only=True):
+    """The settings that differ from the product's own."""
+
+    heartbeat_ms: int = 5_000
+    suspect_after_ms: int = 15_000
+    fence_after_ms: int = 35_000
+    lost_after_ms: int = 60_000
+    list_every_ms: int = 60_000
+    orphan_grace_ms: int = 120_000
+    lost_node_count_max: int = 20
+    brake_window_ms: int = 300_000
+    restart_count_max: int = 6
+    restart_window_ms: int = 3_600_000
+    ended_ms: int = 300_000
+    event_count_max: int = 5_000
+    journal_count_max: int = 1_000
+
+
+class FleetPlan(_Part, frozen=True, kw_only=True):
+    """What is configured."""
+
+    pools: tuple[PoolPlan, ...]
+    settings: SettingsPlan = SettingsPlan()
+
+
+class SubmitBundles(_Part, frozen=True, kw_only=True, tag="submit_bundles", tag_field="kind"):
+    """People submit bundles, change them and delete them again."""
+
+    bundles_per_hour: int = 60
+    replica_count: Range = (1, 2)
+    bundle_count_max: int = 8
+    """Bundles at once."""
+    bands: tuple[str, ...] = ("gold", "silver", "bronze")
+    capacity: Range = (1, 4)
+    keeps_ppm: int = 200_000
+    """Jobs with `disconnect: keep`."""
+    required_spread_ppm: int = 100_000
+
+
+class AcquireLeases(_Part, frozen=True, kw_only=True, tag="acquire_leases", tag_field="kind"):
+    """Runs take leases, work under them, and give them back, or not."""
+
+    leases_per_hour: int = 240
+    hold_ms: Range = (1_000, 120_000)
+    timeout_ms: Range = (0, 60_000)
+    poison_ppm: int = 50_000
+    abandoned_ppm: int = 50_000
+    """Holders that vanish without a word."""
+    fairness_keys: int = 3
+
+
+class OperateNodes(_Part, frozen=True, kw_only=True, tag="operate_nodes", tag_field="kind"):
+    """Operators cordon, uncordon and drain nodes."""
+
+    per_hour: int = 30
+    retire_ppm: int = 300_000
+
+
+class ChangeConfiguration(
+    _Part, frozen=True, kw_only=True, tag="change_configuration", tag_field="kind"
+):
+    """Operators change floors, ceilings and spares."""
+
+    per_hour: int = 6
+
+
+Workload = SubmitBundles | AcquireLeases | OperateNodes | ChangeConfiguration
+
+
+class CrashServer(_Part, frozen=True, kw_only=True, tag="crash_server", tag_field="kind"):
+    """The server is killed, at some instant or at a boundary."""
+
+    per_hour: int = 20
+    at: str = "any-durable-boundary"
+    """A boundary by name, `any-durable-boundary`, or `any-instant`."""
+
+
+class Partition(_Part, frozen=True, kw_only=True, tag="partition", tag_field="kind"):
+    """Some machines cannot be heard, cannot hear, or both, for a while."""
+
+    per_hour: int = 12
+    stability_ms: Range = (5_000, 180_000)
+    share_ppm: int = 300_000
+    """Chance of each machine to be on the other side."""
+
+
+class BreakLinks(_Part, frozen=True, kw_only=True, tag="break_links", tag_field="kind"):
+    """Connections break."""
+
+    per_hour: int = 120
+
+
+class KillMachines(_Part, frozen=True, kw_only=True, tag="kill_machines", tag_field="kind"):
+    """Machines die: the provider's are gone, freeze though billed, or the operator's reboot."""
+
+    per_hour: int = 12
+    reboot_ms: Range = (5_000, 120_000)
+    freezes_ppm: int = 300_000
+
+
+class CrashAgents(_Part, frozen=True, kw_only=True, tag="crash_agents", tag_field="kind"):
+    """Agents are killed, also between two effects; supervisors too."""
+
+    per_hour: int = 60
+    supervisor_ppm: int = 200_000
+
+
+class JumpClock(_Part, frozen=True, kw_only=True, tag="jump_clock", tag_field="kind"):
+    """The wall clock of the server's host is set."""
+
+    per_hour: int = 6
+    forward_ms: Range = (1, 2_000)
+    backward_ms: Range = (1, 30_000)
+
+
+Fault = CrashServer | Partition | BreakLinks | KillMachines | CrashAgents | JumpClock
+
+
+class Phases(_Part, frozen=True, kw_only=True):
+    """How the time is divided."""
+
+    safety_ms: int = 1_200_000
+    """With faults and work."""
+    liveness_ms: int = 1_500_000
+    """The world is healed, nobody asks for more: within this it must converge."""
+
+
+class Expect(_Part, frozen=True, kw_only=True):
+    """What must have happened, beside nothing bad."""
+
+    probes: tuple[str, ...] = ()
+
+
+class Scenario(_Part, frozen=True, kw_only=True):
+    """One history's rules."""
+
+    title: str
+    fleet: FleetPlan
+    workload: tuple[Workload, ...] = ()
+    fault: tuple[Fault, ...] = ()
+    network: NetworkPlan = NetworkPlan()
+    cloud: CloudPlan = CloudPlan()
+    disk: DiskPlan = DiskPlan()
+    machines: MachinePlan = MachinePlan()
+    server: ServerPlan = ServerPlan()
+    phases: Phases = Phases()
+    ticks_max: int = 500_000
+    """Events; a history that needs more spins."""
+    expect: Expect = Expect()
+
+
+def read_scenario(path: Path) -> Scenario:
+    """Read a scenario file.
+
+    Raises:
+        msgspec.ValidationError: It is not a scenario; the message says where.
+    """
+    return msgspec.toml.decode(path.read_bytes(), type=Scenario)

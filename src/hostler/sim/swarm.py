@@ -1,0 +1,211 @@
+"""The swarm: draws a whole scenario from a seed, including which faults are off.
+
+A history with every fault on hides what only shows when some are off, so each kind is present in
+about half of the histories, at a rate of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hostler.base.rng import Stream
+from hostler.sim.cloud import CloudPlan
+from hostler.sim.disk import DiskPlan
+from hostler.sim.machine import MachinePlan
+from hostler.sim.network import NetworkPlan
+from hostler.sim.scenario import (
+    AcquireLeases,
+    BreakLinks,
+    ChangeConfiguration,
+    CrashAgents,
+    CrashServer,
+    Fault,
+    FleetPlan,
+    JumpClock,
+    KillMachines,
+    OperateNodes,
+    Partition,
+    Phases,
+    PoolPlan,
+    Scenario,
+    SettingsPlan,
+    SubmitBundles,
+    TierPlan,
+    Workload,
+)
+from hostler.sim.server import ServerPlan
+
+_CLOCK_SLACK_MS: Final = 16_000
+"""What scenarios leave between fencing and loss: the longest stop, a supervisor's look at its file,
+and all forward jumps of the server's clock that fall into one silence."""
+
+
+def draw(seed: int) -> Scenario:
+    """Return the scenario of a seed."""
+    rng = Stream(seed, "swarm")
+    fleet = FleetPlan(pools=_pools(rng), settings=_settings(rng))
+    return Scenario(
+        title=f"swarm {seed}",
+        fleet=fleet,
+        workload=_workload(rng),
+        fault=_faults(rng),
+        network=NetworkPlan(
+            delay_ms=(1, rng.choice((10, 100, 800))),
+            is_request_lost_ppm=_perhaps(rng, 100_000),
+        ),
+        cloud=_cloud(rng),
+        disk=DiskPlan(
+            commit_ms=(0, rng.choice((1, 5, 50))),
+            is_slow_ppm=_perhaps(rng, 5_000),
+            is_failing_ppm=_perhaps(rng, 20_000),
+            is_doubtful_ppm=_perhaps(rng, 10_000),
+        ),
+        machines=_machines(rng),
+        server=ServerPlan(down_ms=(500, rng.choice((2_000, 20_000, 90_000)))),
+        phases=Phases(safety_ms=rng.between(240, 900) * 1_000),
+    )
+
+
+def _perhaps(rng: Stream, most: int) -> int:
+    """Return a rate up to `most`, or none at all."""
+    return rng.between(1, most) if rng.chance(500_000) else 0
+
+
+def _settings(rng: Stream) -> SettingsPlan:
+    heartbeat_ms = rng.choice((1_000, 3_000, 5_000))
+    suspect_after_ms = heartbeat_ms * rng.between(2, 4)
+    fence_after_ms = heartbeat_ms * rng.between(3, 8)
+    lost_after_ms = max(suspect_after_ms, fence_after_ms + _CLOCK_SLACK_MS) + rng.between(
+        1, 20_000
+    )
+    return SettingsPlan(
+        heartbeat_ms=heartbeat_ms,
+        suspect_after_ms=suspect_after_ms,
+        fence_after_ms=fence_after_ms,
+        lost_after_ms=lost_after_ms,
+        list_every_ms=rng.choice((20_000, 60_000)),
+        orphan_grace_ms=rng.choice((30_000, 120_000)),
+        lost_node_count_max=rng.choice((2, 20)),
+        brake_window_ms=rng.choice((60_000, 240_000)),
+        restart_count_max=rng.choice((1, 3, 6)),
+        restart_window_ms=rng.choice((120_000, 3_600_000)),
+        ended_ms=240_000,
+    )
+
+
+def _pools(rng: Stream) -> tuple[PoolPlan, ...]:
+    return tuple(_pool(rng, name) for name in ("p", "q")[: rng.between(1, 2)])
+
+
+def _pool(rng: Stream, name: str) -> PoolPlan:
+    has_own = rng.chance(600_000)
+    has_cloud = not has_own or rng.chance(800_000)
+    tiers: list[TierPlan] = []
+    capacity = rng.choice((4, 8))
+    if has_own:
+        tiers.append(TierPlan(name="own", machine_count=rng.between(1, 4), capacity=capacity))
+    if has_cloud:
+        is_interruptible = rng.chance(300_000)
+        tiers.append(
+            TierPlan(
+                name="cloud",
+                node_count_max=rng.between(3, 8),
+                capacity=capacity,
+                is_interruptible=is_interruptible,
+                boot_ms=rng.choice((30_000, 60_000)),
+            )
+        )
+    return PoolPlan(
+        name=name,
+        tiers=tuple(tiers),
+        warm_count=rng.between(0, 2) if has_cloud else 0,
+        spare_count=rng.below(2) if has_cloud else 0,
+        slot_count=rng.choice((1, 1, 1, 2, 3)),
+        idle_ms=rng.choice((20_000, 60_000, 120_000)),
+        lease_ms=rng.choice((15_000, 60_000)),
+        lease_ms_max=rng.choice((None, None, 90_000)),
+        lease_per_key_max=rng.choice((None, 1, 3)),
+        waiting_count_max=rng.choice((3, 50)),
+        use_count_max=rng.choice((None, None, 1, 5)),
+        launch_count_max=rng.choice((1, 3, 5)),
+    )
+
+
+def _workload(rng: Stream) -> tuple[Workload, ...]:
+    found: list[Workload] = []
+    if rng.chance(850_000):
+        found.append(
+            SubmitBundles(
+                bundles_per_hour=rng.choice((40, 120, 300)),
+                replica_count=(1, rng.between(1, 3)),
+                bundle_count_max=rng.between(2, 10),
+                bands=rng.choice((("gold", "silver", "bronze"), ("gold",), ("silver", "bronze"))),
+                keeps_ppm=rng.choice((0, 200_000, 1_000_000)),
+                required_spread_ppm=_perhaps(rng, 300_000),
+            )
+        )
+    if rng.chance(800_000) or not found:
+        found.append(
+            AcquireLeases(
+                leases_per_hour=rng.choice((60, 300, 900)),
+                hold_ms=(500, rng.choice((5_000, 120_000))),
+                timeout_ms=(0, rng.choice((1, 20_000, 60_000))),
+                poison_ppm=_perhaps(rng, 200_000),
+                abandoned_ppm=_perhaps(rng, 200_000),
+            )
+        )
+    if rng.chance(500_000):
+        found.append(OperateNodes(per_hour=rng.choice((10, 60))))
+    if rng.chance(400_000):
+        found.append(ChangeConfiguration(per_hour=rng.choice((4, 20))))
+    return tuple(found)
+
+
+def _faults(rng: Stream) -> tuple[Fault, ...]:
+    found: list[Fault] = []
+    if rng.chance(600_000):
+        at = rng.choice(("any-instant", "any-durable-boundary", "any-durable-boundary"))
+        found.append(CrashServer(per_hour=rng.choice((10, 40, 120)), at=at))
+    if rng.chance(500_000):
+        longest_ms = rng.choice((20_000, 90_000, 240_000))
+        share_ppm = rng.choice((200_000, 500_000, 1_000_000))
+        found.append(
+            Partition(
+                per_hour=rng.choice((10, 40)), stability_ms=(2_000, longest_ms), share_ppm=share_ppm
+            )
+        )
+    if rng.chance(500_000):
+        found.append(BreakLinks(per_hour=rng.choice((60, 600))))
+    if rng.chance(500_000):
+        found.append(KillMachines(per_hour=rng.choice((10, 40))))
+    if rng.chance(500_000):
+        found.append(CrashAgents(per_hour=rng.choice((30, 200))))
+    if rng.chance(300_000):
+        found.append(JumpClock())
+    return tuple(found)
+
+
+def _cloud(rng: Stream) -> CloudPlan:
+    return CloudPlan(
+        delay_ms=(20, rng.choice((200, 2_000, 10_000))),
+        boot_ms=(1_000, rng.choice((5_000, 25_000))),
+        stop_ms=(200, rng.choice((2_000, 40_000))),
+        is_failing_ppm=_perhaps(rng, 300_000),
+        is_answer_lost_ppm=_perhaps(rng, 100_000),
+        is_unknown_ppm=_perhaps(rng, 150_000),
+        is_late_ppm=_perhaps(rng, 50_000),
+        never_boots_ppm=_perhaps(rng, 150_000),
+        list_lag_ms=(0, rng.choice((0, 0, 5_000))),
+    )
+
+
+def _machines(rng: Stream) -> MachinePlan:
+    return MachinePlan(
+        start_fails_ppm=_perhaps(rng, 60_000),
+        exits_ppm=_perhaps(rng, 300_000),
+        never_ready_ppm=_perhaps(rng, 50_000),
+        ignores_stop_ppm=_perhaps(rng, 200_000),
+        supervisor_fails_ppm=_perhaps(rng, 30_000),
+        agent_returns_ms=(200, rng.choice((3_000, 15_000, 100_000))),
+        strays_ppm=_perhaps(rng, 300_000),
+    )
