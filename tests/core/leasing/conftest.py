@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from hostler.core.inputs import FullScan
 from hostler.model.record import Record
 from tests.core.leasing.rental import Rental
 
@@ -17,8 +18,10 @@ def rental() -> Iterator[NewRental]:
     worlds: list[Rental] = []
 
     def new(*records: Record, **settings: Any) -> Rental:
-        worlds.append(Rental(*records, **settings))
-        return worlds[-1]
+        world = Rental(*records, **settings)
+        world.run(FullScan())
+        worlds.append(world)
+        return world
 
     yield new
     for world in worlds:
