@@ -11,7 +11,6 @@ import contextlib
 import random
 import ssl
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -72,11 +71,11 @@ class Backoff:
         self._next_s = BACKOFF_FIRST_S
 
 
-def tls_context(server_url: str, ca_file: Path | None) -> ssl.SSLContext | None:
+def tls_context(server_url: str, ca_file: str | None) -> ssl.SSLContext | None:
     """Make the TLS settings for an https server; `None` for plain http."""
     if urlsplit(server_url).scheme != "https":
         return None
-    return ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
+    return ssl.create_default_context(cafile=ca_file)
 
 
 async def join(

@@ -48,7 +48,7 @@ class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     server_url: str
     """Such as `https://hostler.example:7400`."""
-    data_folder: Path
+    data_folder: str
     """Where identity, logs and work live; one agent at a time."""
     join_token: str | None = None
     """Needed once; may be left out towards a loopback server that runs without tokens."""
@@ -64,7 +64,7 @@ class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Shown to people; `None` takes the machine's."""
     shape: DeclaredShape = DeclaredShape()
     """What is declared instead of measured."""
-    ca_file: Path | None = None
+    ca_file: str | None = None
     """Certificate authority of the server, where the system's own do not do."""
     is_work_stopped_on_exit: bool = False
     """Whether SIGTERM stops the work too."""
@@ -88,7 +88,7 @@ async def run_agent(options: AgentOptions) -> int:
     """
     if sys.platform != "linux":
         raise Rejected("platform_unsupported", "an agent needs Linux", platform=platform.system())
-    data = DataFolder(options.data_folder)
+    data = DataFolder(Path(options.data_folder))
     data.open()
     try:
         stop = asyncio.Event()
