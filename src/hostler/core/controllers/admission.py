@@ -151,8 +151,9 @@ def _roll(txn: Txn, bundle: Bundle, job: Job) -> bool:
         replica = txn.fleet.replicas[replica_id(bundle.bundle_id, job.name, index)]
         allocation = _live(txn, replica)
         if allocation is None:
-            # Who never had a place is not missed; who had one, is.
-            is_steady = is_steady and not (replica.phase in _WAITING and replica.epoch > 0)
+            # Who never had a place is not missed; who had one is, unless it was given up.
+            had_place = replica.epoch > 0 and replica.phase in (*_WAITING, _P.PLACED)
+            is_steady = is_steady and not had_place
         elif replica.phase is _P.PLACED and _is_outdated(txn, bundle, job, allocation):
             outdated.append(allocation)
         else:

@@ -43,18 +43,25 @@ def reconcile(txn: Txn) -> None:
     """Follow what became of allocations; let go whoever has waited long enough."""
     for allocation in txn.changed(Allocation):
         replica = txn.fleet.replicas.get(allocation.replica_id)
-        # An older allocation of the replica has been dealt with, however late it is heard of.
-        if replica is None or replica.epoch != allocation.epoch:
+        if replica is None or replica.phase is not ReplicaPhase.PLACED:
             continue
-        if replica.phase is not ReplicaPhase.PLACED:
-            continue
-        if not allocation.is_live:
-            _follow_end(txn, replica, allocation)
-        elif allocation.phase is AllocationPhase.READY:
+        if allocation.phase is AllocationPhase.READY:
             _follow_health(txn, replica, allocation)
+        elif _was_its_place(txn, replica, allocation):
+            _follow_end(txn, replica, allocation)
     for replica in txn.changed(Replica):
         if replica.phase is ReplicaPhase.BACKING_OFF:
             _let_go_when_due(txn, replica)
+
+
+def _was_its_place(txn: Txn, replica: Replica, allocation: Allocation) -> bool:
+    """Say whether this was the replica's latest place: older ends have been dealt with.
+
+    A replica that was deleted and is wanted again counts its epochs anew, so a live place is
+    looked for too.
+    """
+    is_latest = not allocation.is_live and allocation.epoch == replica.epoch
+    return is_latest and not txn.fleet.index.allocations_by_replica.count(replica.replica_id)
 
 
 def _limits(txn: Txn) -> RecoveryLimits:

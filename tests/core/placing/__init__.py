@@ -1,0 +1,1 @@
+"""Placing, admission and recovery: what happens to bundles, tested step by step."""
