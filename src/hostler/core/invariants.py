@@ -79,6 +79,12 @@ def _allocation(fleet: Fleet, allocation: Allocation) -> Iterator[Broken]:
         yield "INV-ALLOC-2", "a live allocation is on a node that is gone"
     if fleet.index.allocations_by_replica.count(allocation.replica_id) > 1:
         yield "INV-ALLOC-3", "a replica has two live allocations"
+    beside = [
+        fleet.allocations[k] for k in fleet.index.allocations_by_node.keys(allocation.node_id)
+    ]
+    ours = (allocation.bundle_id, allocation.job)
+    if sum((each.bundle_id, each.job) == ours for each in beside) > 1:
+        yield "INV-SPREAD-1", "two replicas of one job are on one node"
 
 
 def _replica(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
@@ -99,6 +105,8 @@ def _replica(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
                 yield "INV-REPLICA-3", "a replica that waits for a place has one"
     if replica.phase is ReplicaPhase.PENDING and replica.reason is None:
         yield "INV-REPLICA-4", "a pending replica does not say why it waits"
+    if replica.bundle_id not in fleet.bundles:
+        yield "INV-BUNDLE-1", "a replica's bundle does not exist"
 
 
 def _command(_fleet: Fleet, entry: OutboxEntry) -> Iterator[Broken]:
