@@ -30,7 +30,7 @@ class Delta:
     Attributes:
         revision: The fleet's revision with these changes; unchanged when there are none.
         changes: The new value of each changed record, `None` for removed, in order of first write.
-        undo: Every write, as (kind, key, what was there).
+        before: What was there before the step, for each changed record; undoing puts it back.
         timers_before: The instant of each timer that was set or has rung, as it was.
         timers_fired: Instants that came, as (kind, key, instant); a journal needs them, since not
             all of them follow from records.
@@ -39,7 +39,6 @@ class Delta:
     revision: int
     now_ms: int
     now_before_ms: int
-    undo: list[tuple[str, str, Record | None]] = field(default_factory=list)
     changes: dict[tuple[str, str], Record | None] = field(default_factory=dict)
     before: dict[tuple[str, str], Record | None] = field(default_factory=dict)
     events: Sequence[Event] = ()

@@ -90,9 +90,9 @@ class Fleet:
         return found
 
     def write(self, kind: str, key: str, new: Record | None) -> Record | None:
-        """Put or remove one record with its indexes and timer; return what was there.
+        """Put or remove one record with its indexes; return what was there.
 
-        Only transactions and loading call this.
+        Only transactions and loading call this; setting the record's timer is up to them.
         """
         rows = self.tables[kind].rows
         old: Record | None = rows.get(key)
@@ -101,7 +101,6 @@ class Fleet:
         else:
             rows[key] = new
         self.index.update(kind, key, old, new)
-        self.timers.set(kind, key, None if new is None else wake_at_ms(self, new))
         return old
 
     def load(
@@ -112,6 +111,7 @@ class Fleet:
         ordered = sorted(records, key=lambda r: (_LOAD_RANK.get(r.KIND, 2), r.KIND, r.key))
         for record in ordered:
             self.write(record.KIND, record.key, record)
+            self.timers.set(record.KIND, record.key, wake_at_ms(self, record, now_ms))
         self.revision, self.event_seq, self.now_ms = revision, event_seq, now_ms
 
     def keep(self, delta: Delta) -> None:
@@ -139,7 +139,7 @@ class Fleet:
         """Undo a step, because it could not be made durable or was only a question."""
         check(self.open_delta is delta, "delta_not_open", "this step is not the open one")
         self.open_delta = None
-        for kind, key, old in reversed(delta.undo):
+        for (kind, key), old in reversed(delta.before.items()):
             self.write(kind, key, old)
         for (kind, key), at_ms in delta.timers_before.items():
             self.timers.set(kind, key, at_ms)

@@ -38,35 +38,46 @@ class Controller:
     """One concern, and the kinds of record whose change wakes it."""
 
     name: str
+    bit: int
+    """Its place among those that have something to look at."""
     reads: tuple[str, ...]
     reconcile: Callable[[Txn], None]
 
 
-def _controller(module: ModuleType) -> Controller:
+def _controller(module: ModuleType, number: int) -> Controller:
     reads: tuple[type[Record], ...] = module.READS
     return Controller(
         name=module.__name__.rpartition(".")[2],
+        bit=1 << number,
         reads=tuple(kind.KIND for kind in reads),
         reconcile=module.reconcile,
     )
 
 
 CONTROLLERS: Final = tuple(
-    _controller(module)
-    for module in (
-        admission,
-        enrollment,
-        liveness,
-        fencing,
-        provisioning,
-        recovery,
-        drain,
-        leasing,
-        placing,
-        sizing,
-        retirement,
-        orphans,
-        retention,
-        outbox,
+    _controller(module, number)
+    for number, module in enumerate(
+        (
+            admission,
+            enrollment,
+            liveness,
+            fencing,
+            provisioning,
+            recovery,
+            drain,
+            leasing,
+            placing,
+            sizing,
+            retirement,
+            orphans,
+            retention,
+            outbox,
+        )
     )
 )
+
+READERS: Final = {
+    kind: sum(each.bit for each in CONTROLLERS if kind in each.reads)
+    for kind in sorted({kind for each in CONTROLLERS for kind in each.reads})
+}
+"""By kind of record, the bits of the controllers that its change wakes."""

@@ -10,7 +10,7 @@ from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import AnyInput
 from hostler.core.limits import ROUNDS_MAX
-from hostler.core.order import CONTROLLERS
+from hostler.core.order import CONTROLLERS, READERS
 from hostler.core.txn import Txn
 
 
@@ -32,7 +32,7 @@ def step(fleet: Fleet, inputs: Sequence[AnyInput], now_ms: int) -> Delta:
     Raises:
         Defect: An invariant of ours does not hold; the fleet is as it was before.
     """
-    txn = Txn(fleet, now_ms)
+    txn = Txn(fleet, now_ms, READERS)
     try:
         for one in inputs:
             absorb(txn, one)
@@ -46,12 +46,11 @@ def step(fleet: Fleet, inputs: Sequence[AnyInput], now_ms: int) -> Delta:
 
 def _reconcile(txn: Txn) -> None:
     for _ in range(ROUNDS_MAX):
-        has_run = False
-        for controller in CONTROLLERS:
-            if txn.enter(controller.name, controller.reads):
-                controller.reconcile(txn)
-                txn.leave(controller.reads)
-                has_run = True
-        if not has_run:
+        if not txn.pending:
             return
+        for controller in CONTROLLERS:
+            if txn.pending & controller.bit:
+                txn.enter(controller.name)
+                controller.reconcile(txn)
+                txn.leave(controller.bit)
     raise Defect("no_fixed_point", "controllers keep undoing each other", round_count=ROUNDS_MAX)

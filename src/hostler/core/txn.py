@@ -6,6 +6,7 @@ log of changed keys is what wakes controllers; each has its own position in it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -41,17 +42,33 @@ _LIFECYCLES: dict[type[Record], Lifecycle[Any, Any]] = {
 _ASKED = "\x00"
 """Between a record's key and the controller that asked for an instant beside the record's own."""
 
+_NO_READERS: Mapping[str, int] = {}
+
 
 class Txn:
     """One step in the making."""
 
-    def __init__(self, fleet: Fleet, now_ms: int) -> None:
+    def __init__(self, fleet: Fleet, now_ms: int, readers: Mapping[str, int] = _NO_READERS) -> None:
+        """Open a step.
+
+        Args:
+            fleet: The fleet, with no step open.
+            now_ms: The step's instant.
+            readers: By kind of record, a bit for each controller that its change wakes.
+        """
         check(fleet.open_delta is None, "step_open", "the last step was neither kept nor dropped")
         self.fleet = fleet
         self.now_ms = max(now_ms, fleet.now_ms)
         self._delta = Delta(revision=fleet.revision, now_ms=self.now_ms, now_before_ms=fleet.now_ms)
-        self._log: dict[str, list[str]] = {kind: [] for kind in fleet.tables}
-        self._cursors: dict[str, dict[str, int]] = {}
+        self.pending = 0
+        """A bit for each controller that has something new to look at."""
+        self._readers = readers
+        self._log: dict[str, list[str]] = {}
+        self._seen: dict[str, dict[str, int]] = {}
+        """How far in the log each controller has looked, by kind."""
+        self._seen_now: dict[str, int] = {}
+        """The same of the running one."""
+        self._minted: dict[str, int] = {}
         self._events: list[Event] = []
         self._dispatches: list[Dispatch] = []
         self._replies: list[Reply] = []
@@ -76,17 +93,13 @@ class Txn:
         self._write(record.KIND, record.key, None)
 
     def _write(self, kind: str, key: str, new: Record | None) -> None:
-        delta = self._delta
-        name = (kind, key)
-        is_first = name not in delta.before
-        if is_first:
-            delta.timers_before.setdefault(name, self.fleet.timers.get(kind, key))
         old = self.fleet.write(kind, key, new)
-        if is_first:
+        name = (kind, key)
+        delta = self._delta
+        if name not in delta.before:
             delta.before[name] = old
-        delta.undo.append((kind, key, old))
         delta.changes[name] = new
-        self._log[kind].append(key)
+        self.touch(kind, key)
 
     def change(self, record: R, **changes: Any) -> R:
         """Write a record with some fields changed; its phase changes only by `move`."""
@@ -106,10 +119,12 @@ class Txn:
 
     def mint(self, prefix: str) -> str:
         """Return an id that was never given out."""
-        counter = self.fleet.counters.get(prefix)
-        value = 1 if counter is None else counter.value + 1
-        self.put(Counter(name=prefix, value=value))
-        return numbered(prefix, value)
+        value = self._minted.get(prefix)
+        if value is None:
+            counter = self.fleet.counters.get(prefix)
+            value = 0 if counter is None else counter.value
+        self._minted[prefix] = value + 1
+        return numbered(prefix, value + 1)
 
     def send(self, command_id: str, command: Command) -> None:
         """Put a command into the outbox; the same id again is the same command."""
@@ -189,67 +204,88 @@ class Txn:
         self._set_timer(record.KIND, f"{record.key}{_ASKED}{self._controller}", at_ms)
 
     def touch(self, kind: str, key: str) -> None:
-        """Make controllers look at a record although it was not written."""
-        self._log[kind].append(key)
+        """Make controllers look at a record, although it may not have been written."""
+        self._log.setdefault(kind, []).append(key)
+        self.pending |= self._readers.get(kind, 0)
 
     def touch_all(self) -> None:
         """Make controllers look at every record."""
         for kind, table in self.fleet.tables.items():
-            self._log[kind].extend(sorted(table.rows))
+            if table.rows:
+                self._log.setdefault(kind, []).extend(sorted(table.rows))
+                self.pending |= self._readers.get(kind, 0)
 
     def retime(self, kind: str) -> None:
         """Compute the timers of a kind again, after a setting that they depend on has changed."""
         for key, record in self.fleet.tables[kind].rows.items():
-            self._set_timer(kind, key, wake_at_ms(self.fleet, record))
+            self._set_timer(kind, key, wake_at_ms(self.fleet, record, self.now_ms))
 
     def _set_timer(self, kind: str, key: str, at_ms: int | None) -> None:
         timers = self.fleet.timers
-        self._delta.timers_before.setdefault((kind, key), timers.get(kind, key))
-        timers.set(kind, key, at_ms)
+        name = (kind, key)
+        before = timers.get(kind, key)
+        if before != at_ms or name in self._delta.timers_before:
+            self._delta.timers_before.setdefault(name, before)
+            timers.set(kind, key, at_ms)
 
     def fire_timers(self) -> None:
-        """Touch every record whose instant has come."""
+        """Touch every record whose instant has come and was not put off within this step."""
         for kind, key, at_ms in self.fleet.timers.pop_due(self.now_ms):
+            name = (kind, key)
+            self._delta.timers_before.setdefault(name, at_ms)
+            new = self._delta.changes.get(name)
+            if (
+                new is not None
+                and (wake_at_ms(self.fleet, new, self.now_ms) or at_ms) > self.now_ms
+            ):
+                continue
             self._fired.append((kind, key, at_ms))
-            self._delta.timers_before.setdefault((kind, key), at_ms)
             self.touch(kind, key.partition(_ASKED)[0])
 
-    def enter(self, controller: str, reads: tuple[str, ...]) -> bool:
-        """Make a controller the running one; say whether there is anything new for it."""
+    # -- controllers -------------------------------------------------------------------------
+
+    def enter(self, controller: str) -> None:
+        """Make a controller the running one."""
         self._controller = controller
-        cursors = self._cursors.setdefault(controller, {})
-        return any(len(self._log[kind]) > cursors.get(kind, 0) for kind in reads)
+        self._seen_now = self._seen.get(controller, {})
+
+    def changed_keys(self, kind: type[Record]) -> list[str]:
+        """Return the keys that changed since the running controller last ran, removed ones too."""
+        log = self._log.get(kind.KIND)
+        if log is None:
+            return []
+        start = self._seen_now.get(kind.KIND, 0)
+        return [] if start == len(log) else list(dict.fromkeys(log[start:]))
 
     def changed(self, kind: type[R]) -> list[R]:
         """Return the records of a kind that changed since the running controller last ran.
 
         Each once, in the order of their first change; removed ones are left out.
         """
-        log = self._log[kind.KIND]
-        start = self._cursors[self._controller].get(kind.KIND, 0)
         rows: dict[str, R] = self.fleet.tables[kind.KIND].rows
-        return [rows[key] for key in dict.fromkeys(log[start:]) if key in rows]
+        return [rows[key] for key in self.changed_keys(kind) if key in rows]
 
-    def changed_keys(self, kind: type[Record]) -> list[str]:
-        """Return the keys that changed since the running controller last ran, removed ones too."""
-        start = self._cursors[self._controller].get(kind.KIND, 0)
-        return list(dict.fromkeys(self._log[kind.KIND][start:]))
-
-    def leave(self, reads: tuple[str, ...]) -> None:
+    def leave(self, bit: int) -> None:
         """End a controller's turn: what it saw, and what it wrote itself, is behind it."""
-        cursors = self._cursors[self._controller]
-        for kind in reads:
-            cursors[kind] = len(self._log[kind])
+        self._seen[self._controller] = {kind: len(keys) for kind, keys in self._log.items()}
         self._controller = ""
+        self.pending &= ~bit
 
     # -- closing -----------------------------------------------------------------------------
 
     def close(self) -> Delta:
         """End the step. The fleet stays ahead until the delta is kept or dropped."""
+        for prefix, value in self._minted.items():
+            self.put(Counter(name=prefix, value=value))
         delta = self._delta
         for name, new in list(delta.changes.items()):
             if new == delta.before[name]:
                 del delta.changes[name], delta.before[name]
+            else:
+                # Once for each record, and not once for each write.
+                self._set_timer(
+                    *name, None if new is None else wake_at_ms(self.fleet, new, self.now_ms)
+                )
         delta.events = self._events
         delta.dispatches = self._dispatches
         delta.replies = self._replies

@@ -2,7 +2,9 @@
 
 A deadline is never stored as a timer: it follows from what is in the record, so that a restart
 cannot lose it. A deadline that has passed and was acted upon must not be returned again by the
-record that the action left behind; each branch below goes by the phase for that reason.
+record that the action left behind; each branch below goes by the phase for that reason. A node has
+several deadlines at once, and one that passed without consequence (idle, but needed) must not hide
+the next one: there only what is still to come counts.
 """
 
 from __future__ import annotations
@@ -35,13 +37,16 @@ _RECOVERY = RecoveryLimits()
 _DEFAULTS = Settings(fleet_id="")
 
 
-def wake_at_ms(fleet: Fleet, record: Record) -> int | None:
-    """Return the next instant at which the record wants attention, or `None`."""
+def wake_at_ms(fleet: Fleet, record: Record, from_ms: int) -> int | None:
+    """Return the next instant at which the record wants attention, or `None`.
+
+    What was due before `from_ms` was looked at then, or is looked at now because of what changed.
+    """
     match record:
         case Lease():
             return _lease(fleet, record)
         case Node():
-            return _node(fleet, record)
+            return _node(fleet, record, from_ms)
         case OutboxEntry():
             return record.next_at_ms
         case Allocation():
@@ -72,7 +77,7 @@ def _lease(fleet: Fleet, lease: Lease) -> int | None:
             return lease.phase_since_at_ms + _ended_ms(fleet)
 
 
-def _node(fleet: Fleet, node: Node) -> int | None:
+def _node(fleet: Fleet, node: Node, from_ms: int) -> int | None:
     settings = fleet.settings or _DEFAULTS
     match node.phase:
         case NodePhase.REQUESTED | NodePhase.STOPPING:
@@ -82,12 +87,13 @@ def _node(fleet: Fleet, node: Node) -> int | None:
         case NodePhase.RETIRED:
             return node.phase_since_at_ms + settings.retention.ended_ms
         case NodePhase.READY | NodePhase.DRAINING:
-            return _earliest(
+            deadlines = (
                 silence.judge_at_ms(settings, node),
                 silence.check_at_ms(settings, node),
                 _drain(node),
                 _idle(fleet, node),
             )
+            return min((at for at in deadlines if at is not None and at >= from_ms), default=None)
 
 
 def _drain(node: Node) -> int | None:

@@ -7,11 +7,15 @@ from typing import ClassVar
 import msgspec
 
 
-class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A frozen part of records, without an identity of its own."""
+class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """A frozen part of records, without an identity of its own.
+
+    Values and records are trees: nothing in them can refer back, so the garbage collector need not
+    walk through a large fleet to look for circles.
+    """
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     """One durable fact, found by kind and key."""
 
     KIND: ClassVar[str] = ""

@@ -62,6 +62,12 @@ def absorb(txn: Txn, one: AnyInput) -> None:
 
 def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901  # one arm an input: a table, not a tangle
     match one:
+        case HeartbeatLease():
+            leases.heartbeat(txn, one)
+        case ReleaseLease():
+            leases.release(txn, one)
+        case CommandSettled():
+            outcomes.settled(txn, one)
         case ApplyConfiguration():
             configuration.apply_configuration(txn, one)
         case SubmitBundle():
@@ -78,10 +84,6 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901  # one arm an input:
             nodes.drain(txn, one)
         case AcquireLease():
             leases.acquire(txn, one)
-        case HeartbeatLease():
-            leases.heartbeat(txn, one)
-        case ReleaseLease():
-            leases.release(txn, one)
         case CreateToken():
             tokens.create(txn, one)
         case RevokeToken():
@@ -98,8 +100,6 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901  # one arm an input:
             agents.silence(txn, one)
         case ContactResumed():
             agents.contact(txn, one)
-        case CommandSettled():
-            outcomes.settled(txn, one)
         case ServerStarted():
             configuration.server_started(txn, one)
         case FullScan():
