@@ -20,7 +20,6 @@ from hostler.model.bundle import Job
 from hostler.model.launch import (
     AtOnceReadiness,
     DelayReadiness,
-    Disconnect,
     ExecReadiness,
     HttpReadiness,
     Launch,
@@ -29,7 +28,6 @@ from hostler.model.launch import (
 )
 from hostler.model.pool import Tier
 from hostler.model.reason import Reason
-from hostler.model.settings import Settings
 from hostler.model.shape import Requirement
 
 NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -110,7 +108,7 @@ def _job_problems(fleet: Fleet, one: SubmitBundle) -> Iterator[Problem]:
             message = f"jobs[{first_by_name[job.name]}] has the same name"
             yield _problem(f"{path}.name", "duplicate", message)
         first_by_name.setdefault(job.name, number)
-        yield from _launch_problems(f"{path}.launch", job.launch, fleet.settings)
+        yield from _launch_problems(f"{path}.launch", job.launch)
         wrong = list(_requirement_problems(f"{path}.requirement", job.requirement))
         yield from wrong
         if not wrong and tiers:
@@ -147,7 +145,7 @@ def _requirement_problems(path: str, requirement: Requirement) -> Iterator[Probl
             yield _problem(f"{where}.count", "out_of_range", "must be at least 1")
 
 
-def _launch_problems(path: str, launch: Launch, settings: Settings | None) -> Iterator[Problem]:
+def _launch_problems(path: str, launch: Launch) -> Iterator[Problem]:
     if not launch.argv or not launch.argv[0]:
         yield _problem(f"{path}.argv", "empty", "give the command and its arguments as a list")
     for number, part in enumerate(launch.argv):
@@ -169,7 +167,6 @@ def _launch_problems(path: str, launch: Launch, settings: Settings | None) -> It
         if getattr(launch, field) < least:
             yield _problem(f"{path}.{field}", "out_of_range", f"must be at least {least}")
     yield from _readiness_problems(f"{path}.readiness", launch)
-    yield from _grace_problems(f"{path}.stop_grace_ms", launch, settings)
 
 
 def _readiness_problems(path: str, launch: Launch) -> Iterator[Problem]:
@@ -189,16 +186,3 @@ def _readiness_problems(path: str, launch: Launch) -> Iterator[Problem]:
     for field in ("interval_ms", "timeout_ms"):
         if getattr(launch.readiness, field, 1) < 1:
             yield _problem(f"{path}.{field}", "out_of_range", "must be at least 1")
-
-
-def _grace_problems(path: str, launch: Launch, settings: Settings | None) -> Iterator[Problem]:
-    """A cut-off agent must be done with stopping before the work is placed elsewhere."""
-    if settings is None or launch.disconnect is Disconnect.KEEP:
-        return
-    longest_ms = settings.lost_after_ms - settings.fence_after_ms
-    if launch.stop_grace_ms >= longest_ms:
-        message = (
-            f"must be shorter than {longest_ms} ms (lost_after_ms less fence_after_ms), so that"
-            " a cut-off agent has stopped it before it is placed elsewhere; or disconnect: keep"
-        )
-        yield _problem(path, "out_of_range", message)
