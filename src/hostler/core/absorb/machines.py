@@ -47,12 +47,28 @@ def came_late(txn: Txn, node_id: str, fact: MachineFact) -> None:
         if node.machine_id is None:
             launched(txn, node.node_id, fact)
         elif node.machine_id != fact.machine_id:
-            adopt_orphan(txn, node.provider, fact)
+            _adopt_once(txn, node.provider, fact)
         return
+    if node is not None and node.machine_id == fact.machine_id:
+        return  # its end has been confirmed since
     provider = node.provider if node is not None else _provider_of(txn, fact)
     if provider:
-        adopt_orphan(txn, provider, fact)
+        _adopt_once(txn, provider, fact)
     # Without a provider there is nobody to ask; the next list of whoever has it will bring it.
+
+
+def _adopt_once(txn: Txn, provider: str, fact: MachineFact) -> None:
+    if not _is_known(txn, provider, fact):
+        adopt_orphan(txn, provider, fact)
+
+
+def _is_known(txn: Txn, provider: str, fact: MachineFact) -> bool:
+    """Say whether a node stands for the machine."""
+    nodes = txn.fleet.nodes
+    return any(
+        nodes[key].phase is not NodePhase.RETIRED
+        for key in txn.fleet.index.nodes_by_machine.keys(f"{provider}/{fact.machine_id}")
+    )
 
 
 def _provider_of(txn: Txn, fact: MachineFact) -> str:
@@ -98,10 +114,7 @@ def listed(txn: Txn, provider: str, asked_at_ms: int, facts: Iterable[MachineFac
 def _seen(txn: Txn, provider: str, fact: MachineFact) -> None:
     """Match one listed machine with its node, or adopt it as an orphan once it is old enough."""
     fleet = txn.fleet
-    if any(
-        fleet.nodes[key].phase is not NodePhase.RETIRED
-        for key in fleet.index.nodes_by_machine.keys(f"{provider}/{fact.machine_id}")
-    ):
+    if _is_known(txn, provider, fact):
         return
     node = fleet.nodes.get(fact.node_id)
     if node is not None and node.phase is not NodePhase.RETIRED and node.machine_id is None:

@@ -1,0 +1,1 @@
+"""Nodes from request to retirement."""
