@@ -233,6 +233,7 @@ class Txn:
         for kind, key, at_ms in self.fleet.timers.pop_due(self.now_ms):
             name = (kind, key)
             self._delta.timers_before.setdefault(name, at_ms)
+            self._rearm(kind, key)
             new = self._delta.changes.get(name)
             if (
                 new is not None
@@ -241,6 +242,13 @@ class Txn:
                 continue
             self._fired.append((kind, key, at_ms))
             self.touch(kind, key.partition(_ASKED)[0])
+
+    def _rearm(self, kind: str, key: str) -> None:
+        """Set the timer of a record's next deadline, if it has one that is still to come."""
+        record = self.fleet.tables[kind].get(key)
+        at_ms = None if record is None else wake_at_ms(self.fleet, record, self.now_ms + 1)
+        if at_ms is not None and at_ms > self.now_ms:
+            self.fleet.timers.set(kind, key, at_ms)
 
     # -- controllers -------------------------------------------------------------------------
 
