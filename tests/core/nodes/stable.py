@@ -129,12 +129,15 @@ class Stable(World):
         """Let an agent ask to be a node."""
         return self.ask(JoinAgent, **{"pool": "p", "tier": "own", **fields})
 
+    def submit(self, name: str = "b", *jobs: Job, **fields: Any) -> None:
+        """Submit a bundle, of a small job if nothing is said."""
+        given: dict[str, Any] = {"bundle_id": name, "pool": "p", "jobs": jobs or (a_job(),)}
+        answer = self.ask(SubmitBundle, **{**given, **fields})
+        assert isinstance(answer, Accepted), answer
+
     def place(self, name: str = "b", *jobs: Job, **fields: Any) -> Allocation:
         """Submit a bundle and return the allocation of its first replica."""
-        answer = self.ask(
-            SubmitBundle, bundle_id=name, pool="p", jobs=jobs or (a_job(),), **fields
-        )
-        assert isinstance(answer, Accepted), answer
+        self.submit(name, *jobs, **fields)
         found = self.allocation_of(f"{name}/{(jobs or (a_job(),))[0].name}/0")
         assert found is not None
         return found

@@ -41,9 +41,7 @@ def test_a_tier_never_grows_above_its_maximum(stable: NewStable) -> None:
     world.acquire(timeout_ms=900_000)
     world.boot()
     assert len(world.fleet.nodes) == 1
-    assert "limit_reached" in {
-        note.reason.value for note in world.fleet.notes["p"].values()
-    }
+    assert "limit_reached" in {note.reason.value for note in world.fleet.notes["p"].values()}
 
 
 def test_a_launched_machine_whose_agent_says_hello_is_ready(stable: NewStable) -> None:
@@ -131,7 +129,9 @@ def test_a_launch_that_may_yet_work_is_tried_again_under_its_id(
     assert (sent.command_id, sent.attempt) == ("n-000001/launch/1", 2)
 
 
-@pytest.mark.parametrize(("code", "phase"), [("throttled", "retired"), ("outcome_unknown", "stopping")])
+@pytest.mark.parametrize(
+    ("code", "phase"), [("throttled", "retired"), ("outcome_unknown", "stopping")]
+)
 def test_a_launch_is_given_up_after_enough_attempts(
     stable: NewStable, code: str, phase: str
 ) -> None:

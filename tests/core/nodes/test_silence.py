@@ -42,9 +42,7 @@ def test_silence_counts_from_its_earliest_beginning(stable: NewStable) -> None:
 def test_a_node_that_is_silent_for_long_is_lost_and_what_it_held_is_over(
     stable: NewStable,
 ) -> None:
-    world = stable(
-        an_own_pool(), an_own_node("n-1"), an_own_node("n-2"), an_own_node("n-3")
-    )
+    world = stable(an_own_pool(), an_own_node("n-1"), an_own_node("n-2"), an_own_node("n-3"))
     lease = world.acquire(lease_ms=600_000)
     allocation = world.run_allocation(world.place())
     assert lease.node_id is not None
@@ -196,9 +194,7 @@ def test_a_word_from_the_node_takes_the_question_back(stable: NewStable) -> None
 
 def test_many_nodes_falling_silent_at_once_are_held_back(stable: NewStable) -> None:
     names = [f"n-{n}" for n in range(5)]
-    world = stable(
-        an_own_pool(), *(an_own_node(each) for each in names), lost_node_count_max=2
-    )
+    world = stable(an_own_pool(), *(an_own_node(each) for each in names), lost_node_count_max=2)
     world.silence(*names)
     world.advance(LOST_MS)
     health = [node.health.value for node in world.fleet.nodes.in_order()]

@@ -33,8 +33,6 @@ def reconcile(txn: Txn) -> None:
     for node in txn.changed(Node):
         if node.phase in _BOOTING:
             _enrol(txn, node)
-        elif node.slot_count > node.lease_count:
-            continue
         else:
             _cut(txn, node)
 
@@ -66,5 +64,6 @@ def _enrol(txn: Txn, node: Node) -> None:
 def _cut(txn: Txn, node: Node) -> None:
     """Follow the pool's slot count, as far as the leases that are held allow it."""
     pool = txn.fleet.pools.get(node.pool)
-    if pool is not None:
-        txn.change(node, slot_count=max(pool.slot_count, node.lease_count))
+    if pool is None or node.slot_count == pool.slot_count:
+        return
+    txn.change(node, slot_count=max(pool.slot_count, node.lease_count))
