@@ -26,6 +26,7 @@ from hostler.agent.core.inputs import (
     Started,
     StopAsked,
 )
+from hostler.agent.core.limits import EXECS_MAX, LOG_STREAMS_MAX
 from hostler.wire.agent import (
     CancelStream,
     EndLease,
@@ -225,3 +226,43 @@ def test_a_resumed_session_keeps_its_streams() -> None:
     bench.hear(an_exec())
     bench.cut_off()
     assert of(bench.connect(resumes=True), KillExec) == []
+
+
+def test_a_lease_that_was_cleared_but_not_ended_may_be_used_again() -> None:
+    key = LeaseKey("l-1", 1)
+    bench = Bench(Started(inventory=Inventory(), found_leases=[key]))
+    bench.trust_the_link()
+    assert of(bench.hear(an_exec()), StartExec) == []
+    assert of(bench.feed(LeaseCleared(key=key)), StartExec) == [StartExec(start=an_exec())]
+
+
+def test_a_command_that_waits_is_cancelled_without_ever_running() -> None:
+    bench = connected()
+    bench.hear(an_exec())
+    bench.hear(an_exec("r-2", epoch=2))
+    effects = bench.hear(CancelStream(request_id="r-2"))
+    assert sent(effects) == [ExecEnded(request_id="r-2", error="cancelled")]
+    assert of(bench.feed(LeaseCleared(key=LeaseKey("l-1", 1))), StartExec) == []
+
+
+def test_what_is_no_command_is_not_started() -> None:
+    bench = connected()
+    nothing = ExecStart(request_id="r-1", lease_id="l-1", lease_epoch=1, argv=[])
+    assert sent(bench.hear(nothing)) == [ExecEnded(request_id="r-1", error="argv_invalid")]
+    bench.feed(StopAsked(is_work_stopped=False))
+    assert sent(bench.hear(an_exec())) == [ExecEnded(request_id="r-1", error="agent_stopping")]
+
+
+def test_commands_and_log_streams_are_bounded() -> None:
+    bench = connected()
+    bench.run()
+    bench.hear(*(an_exec(f"r-{number}") for number in range(EXECS_MAX)))
+    assert sent(bench.hear(an_exec("one-more"))) == [
+        ExecEnded(request_id="one-more", error="too_many_commands")
+    ]
+    bench.hear(
+        *(ReadLogs(request_id=f"s-{n}", allocation_id="a-1") for n in range(LOG_STREAMS_MAX))
+    )
+    assert sent(bench.hear(ReadLogs(request_id="one-more", allocation_id="a-1"))) == [
+        LogEnded(request_id="one-more", error="too_many_streams")
+    ]

@@ -13,6 +13,7 @@ leases/         NAME-EPOCH/ each
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import secrets
@@ -102,31 +103,50 @@ class DataFolder:
             ) from error
 
     def write_identity(self, identity: JoinResponse) -> None:
-        """Keep who we are, for nobody else to read."""
-        write_whole(
-            self.path / "credential", msgspec.json.encode(identity), mode=0o600, is_durable=True
-        )
+        """Keep who we are, for nobody else to read.
+
+        Raises:
+            Rejected: The disk does not take it; the operator has to make room.
+        """
+        self._keep("credential", msgspec.json.encode(identity))
 
     def join_key(self) -> str:
-        """Give the key under which we join, however often we have to ask."""
+        """Give the key under which we join, however often we have to ask.
+
+        Raises:
+            Rejected: As `write_identity`.
+        """
         file = self.path / "join_key"
         if not file.exists():
-            write_whole(file, secrets.token_hex(16).encode(), mode=0o600, is_durable=True)
+            self._keep("join_key", secrets.token_hex(16).encode())
         return file.read_text(encoding="ascii")
 
     def raise_incarnation(self) -> int:
-        """Count this start."""
+        """Count this start.
+
+        Raises:
+            Rejected: As `write_identity`.
+        """
         file = self.path / "incarnation"
         try:
             incarnation = int(file.read_text(encoding="ascii")) + 1
         except (FileNotFoundError, ValueError):
             incarnation = 1
-        write_whole(file, str(incarnation).encode(), is_durable=True)
+        self._keep("incarnation", str(incarnation).encode())
         return incarnation
 
     def write_authority(self, until_boot_ms: int) -> None:
-        """Note until when work is authorised; supervisors and our next life read it."""
-        write_whole(self.authority, f"{until_boot_ms} {boot_id()}".encode())
+        """Note until when work is authorised; supervisors and our next life read it.
+
+        On a full disk the file is written over, which needs no more room. If even that fails, the
+        supervisors will stop what must not run without authority.
+        """
+        data = f"{until_boot_ms:016d} {boot_id()}".encode()
+        try:
+            write_whole(self.authority, data)
+        except OSError:
+            with contextlib.suppress(OSError), self.authority.open("r+b") as file:
+                file.write(data)
 
     def read_authority(self, clock: Clock) -> int | None:
         """Read until when work is authorised, in milliseconds since 1970."""
@@ -137,6 +157,17 @@ class DataFolder:
         except (FileNotFoundError, ValueError):
             return None
         return None
+
+    def _keep(self, name: str, data: bytes) -> None:
+        try:
+            write_whole(self.path / name, data, mode=0o600, is_durable=True)
+        except OSError as error:
+            raise Rejected(
+                "data_folder_unwritable",
+                "the data folder cannot be written",
+                folder=str(self.path),
+                why=error.strerror,
+            ) from error
 
 
 def boot_id() -> str:

@@ -48,6 +48,10 @@ from hostler.wire.work import ExecReadiness, Inventory
 
 LOG: Final = structlog.get_logger("hostler.agent")
 
+WAIT_S_MAX: Final = 1.0
+"""Longest wait between two looks at the clock. Timers stand still while the machine sleeps, the
+clock that authority is measured by does not."""
+
 SupervisionEffect = (
     StartSupervisor
     | StopProcess
@@ -127,9 +131,9 @@ class AgentShell:
             self._perform(effect)
         if self._exit is not None or self._inputs:
             return
-        wait_s = None
+        wait_s = WAIT_S_MAX
         if answer.next_wake_at_ms is not None:
-            wait_s = max(0, answer.next_wake_at_ms - self._clock.now_ms()) / 1_000
+            wait_s = min(wait_s, max(0, answer.next_wake_at_ms - self._clock.now_ms()) / 1_000)
         try:
             await asyncio.wait_for(self._woken.wait(), wait_s)
         except TimeoutError:

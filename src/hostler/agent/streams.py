@@ -57,7 +57,8 @@ class LogStreams:
 
         def has_ended() -> bool:
             state = supervised.read_state(folder)
-            return state is not None and state.end is not None
+            # A folder that was removed will not say anything any more.
+            return not folder.exists() or (state is not None and state.end is not None)
 
         try:
             async for data in read_log(

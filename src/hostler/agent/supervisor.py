@@ -39,10 +39,8 @@ READ_BYTES = 65_536
 READS_MAX = 16
 # A sockaddr_un holds 108 bytes with the closing NUL.
 SOCKET_PATH_BYTES_MAX = 107
-# Between two looks at processes that were killed and are not gone yet.
-REAP_POLL_MS = 20
-# A state that could not be written (full disk) is tried again after so long.
-STATE_RETRY_MS = 1_000
+REAP_POLL_MS = 20  # between two looks at what was killed and is not gone yet
+STATE_RETRY_MS = 1_000  # until a state that could not be written (full disk) is tried again
 
 LIBC = ctypes.CDLL(None)
 
@@ -108,13 +106,14 @@ class Log:
         """Move every file one on, the oldest out, and begin a new one."""
         if self.fd >= 0:
             os.close(self.fd)
-            self.fd = -1
+        self.fd = -1
         names = ["log", *(f"log.{index}" for index in range(1, self.file_count_max))]
-        if os.path.exists(names[-1]):
-            os.unlink(names[-1])
-        for index in range(len(names) - 1, 0, -1):
-            if os.path.exists(names[index - 1]):
-                os.replace(names[index - 1], names[index])
+        if os.path.exists("log"):
+            if os.path.exists(names[-1]):
+                os.unlink(names[-1])
+            for index in range(len(names) - 1, 0, -1):
+                if os.path.exists(names[index - 1]):
+                    os.replace(names[index - 1], names[index])
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         self.fd = os.open("log", flags, 0o640)
         self.size_bytes = 0

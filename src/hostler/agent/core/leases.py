@@ -128,10 +128,18 @@ def _cleared(turn: Turn, key: LeaseKey) -> None:
     work = turn.state.leases.pop(key, None)
     if work is None:
         return
-    bury(turn.state.ended_lease_epochs, key.lease_id, key.epoch)
+    # The lease itself may go on: after a fence, or a new life of the agent. What was asked for
+    # since then has waited for this.
+    goes_on = key.epoch > turn.state.ended_lease_epochs.get(key.lease_id, -1)
+    waiting = LeaseWork(key=key)
     for request_id, each in work.exec_by_request_id.items():
-        if not each.is_disowned:
-            turn.send(ExecEnded(request_id=request_id, error="lease_ended"))
+        if goes_on and not each.is_launched:
+            waiting.exec_by_request_id[request_id] = each
+        elif not each.is_disowned:
+            error = "lease_cleared" if goes_on else "lease_ended"
+            turn.send(ExecEnded(request_id=request_id, error=error))
+    if waiting.exec_by_request_id and turn.state.closing is None:
+        turn.state.leases[key] = waiting
     still = [
         command_id for each in turn.state.leases.values() for command_id in each.end_command_ids
     ]
@@ -151,9 +159,6 @@ def _problem_of(turn: Turn, message: ExecStart) -> str | None:
         return "lease_ended"
     if message.lease_epoch < state.lease_epoch_known(message.lease_id):
         return "lease_epoch_stale"
-    work = state.leases.get(LeaseKey(message.lease_id, message.lease_epoch))
-    if work is not None and work.is_ending:
-        return "lease_ended"
     if not message.argv or any("\0" in text for text in message.argv):
         return "argv_invalid"
     if sum(len(each.exec_by_request_id) for each in state.leases.values()) >= EXECS_MAX:

@@ -146,14 +146,18 @@ class ProcessRuntime:
     def start(self, key: AllocationKey, start: StartAllocation) -> None:
         """Write the start down and start a supervisor for it."""
         held = self._hold(key)
+        pid = None
         try:
             self._prepare(held.folder, start)
             pid = self._spawn(held.folder)
+            self._watch(key, held, pid)
         except (OSError, Rejected) as error:
+            if pid is not None:
+                # What cannot be watched must not run.
+                os.kill(pid, signal.SIGKILL)
             LOG.warning("start failed", allocation=key.allocation_id, error=str(error))
             self._post(SupervisorFailed(key=key, message=str(error)))
             return
-        self._watch(key, held, pid)
         self._post(SupervisorStarted(key=key))
 
     def stop(self, key: AllocationKey, stop_signal: str, grace_ms: int) -> None:

@@ -24,10 +24,13 @@ _FLOCK: Final = struct.Struct("hhqqi")
 
 def compiled_supervisor(data_folder: Path) -> Path:
     """Compile the supervisor once; compiling it anew would cost each of them 1 MB and 30 ms."""
+    source = hostler.agent.supervisor.__file__
     target = data_folder / "supervisor.pyc"
-    py_compile.compile(
-        hostler.agent.supervisor.__file__, cfile=str(target), doraise=True, optimize=2
-    )
+    try:
+        py_compile.compile(source, cfile=str(target), doraise=True, optimize=2)
+    except OSError:
+        # A full disk is no reason not to look after what runs already.
+        return Path(source)
     return target
 
 
