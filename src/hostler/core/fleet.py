@@ -80,7 +80,7 @@ class Fleet:
     @property
     def settings(self) -> Settings | None:
         """The fleet-wide settings, or `None` before the first configuration."""
-        return self.settings_table.get(Settings.KEY)
+        return self.settings_table.rows.get(Settings.KEY)
 
     def committed(self, kind: str, key: str) -> Record | None:
         """Return a record as it was before the open step, or as it is when no step is open."""

@@ -1,5 +1,9 @@
 """Every number that bounds something in the core and is not a setting, with its reason."""
 
+from __future__ import annotations
+
+from hostler.model.command import Command
+
 ROUNDS_MAX = 32
 """Rounds of controllers within one step. A chain of reactions is about six long (a node is lost,
 its work is displaced, placed, its node launched, its start sent, a lease regranted); more than
@@ -21,6 +25,12 @@ PATIENCE_MS = {
 }
 """How long an attempt may be out before its outcome counts as unknown, by command (spec/leasing.md
 appendix 12: provision 600 s, probe 10 s, destroy 60 s, list 30 s)."""
+
+
+def patience_ms(command: Command) -> int:
+    """Return how long one attempt at a command may be out."""
+    return PATIENCE_MS[str(type(command).__struct_config__.tag)]
+
 
 LAUNCH_ATTEMPTS_MAX = 5
 """Attempts at one launch; then the node is given up and another offer may serve."""

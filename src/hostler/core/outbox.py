@@ -65,7 +65,7 @@ def reconcile(txn: Txn) -> None:
                 entry,
                 phase=OutboxPhase.SENT,
                 attempt_count=entry.attempt_count + 1,
-                next_at_ms=txn.now_ms + limits.PATIENCE_MS[tag_of(entry)],
+                next_at_ms=txn.now_ms + limits.patience_ms(entry.command),
             )
         )
         txn.dispatch(sent)

@@ -6,7 +6,8 @@ log of changed keys is what wakes controllers; each has its own position in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,6 +18,7 @@ from hostler.base.lifecycle import Lifecycle
 from hostler.core.delta import Delta, Dispatch
 from hostler.core.events import Event, EventKind
 from hostler.core.fleet import Fleet, Note
+from hostler.core.limits import patience_ms
 from hostler.core.replies import Accepted, Refused, Reply, Result
 from hostler.core.wakes import wake_at_ms
 from hostler.model import Allocation, Bundle, Counter, Lease, Node, OutboxEntry, Replica
@@ -64,10 +66,13 @@ class Txn:
         """A bit for each controller that has something new to look at."""
         self._readers = readers
         self._log: dict[str, list[str]] = {}
+        self._lengths: dict[str, int] = {}
         self._seen: dict[str, dict[str, int]] = {}
         """How far in the log each controller has looked, by kind."""
         self._seen_now: dict[str, int] = {}
         """The same of the running one."""
+        self._found: dict[str, tuple[int, int, list[Any]]] = {}
+        """What was last found changed, by kind, between which two places in the log."""
         self._minted: dict[str, int] = {}
         self._events: list[Event] = []
         self._dispatches: list[Dispatch] = []
@@ -106,7 +111,7 @@ class Txn:
         check("phase" not in changes, "phase_by_change", "a phase changes by move only")
         return self.put(msgspec.structs.replace(record, **changes))
 
-    def move(self, record: R, trigger: Any, **changes: Any) -> R:
+    def move(self, record: R, trigger: StrEnum, **changes: Any) -> R:
         """Move a record along its lifecycle, with other fields changed in the same write.
 
         Raises:
@@ -127,21 +132,24 @@ class Txn:
         return numbered(prefix, value + 1)
 
     def send(self, command_id: str, command: Command) -> None:
-        """Put a command into the outbox; the same id again is the same command."""
+        """Put a command into the outbox, with its first attempt; the same id is the same command.
+
+        The attempt leaves after the commit, unless the command is withdrawn within the step.
+        """
         if command_id in self.fleet.commands:
             return
-        self.put(
-            OutboxEntry(
-                command_id=CommandId(command_id),
-                command=command,
-                phase=OutboxPhase.DUE,
-                created_at_ms=self.now_ms,
-                next_at_ms=self.now_ms,
-            )
+        entry = OutboxEntry(
+            command_id=CommandId(command_id),
+            command=command,
+            phase=OutboxPhase.SENT,
+            created_at_ms=self.now_ms,
+            attempt_count=1,
+            next_at_ms=self.now_ms + patience_ms(command),
         )
+        self.dispatch(self.put(entry))
 
     def dispatch(self, entry: OutboxEntry) -> None:
-        """Let one attempt leave after the commit. Only the outbox calls this."""
+        """Let one attempt leave after the commit. Only `send` and the outbox call this."""
         self._dispatches.append(
             Dispatch(
                 command_id=entry.command_id, command=entry.command, attempt=entry.attempt_count
@@ -206,14 +214,14 @@ class Txn:
     def touch(self, kind: str, key: str) -> None:
         """Make controllers look at a record, although it may not have been written."""
         self._log.setdefault(kind, []).append(key)
+        self._lengths[kind] = self._lengths.get(kind, 0) + 1
         self.pending |= self._readers.get(kind, 0)
 
     def touch_all(self) -> None:
         """Make controllers look at every record."""
         for kind, table in self.fleet.tables.items():
-            if table.rows:
-                self._log.setdefault(kind, []).extend(sorted(table.rows))
-                self.pending |= self._readers.get(kind, 0)
+            for key in sorted(table.rows):
+                self.touch(kind, key)
 
     def retime(self, kind: str) -> None:
         """Compute the timers of a kind again, after a setting that they depend on has changed."""
@@ -257,25 +265,34 @@ class Txn:
         self._controller = controller
         self._seen_now = self._seen.get(controller, {})
 
-    def changed_keys(self, kind: type[Record]) -> list[str]:
+    def changed_keys(self, kind: type[Record]) -> Sequence[str]:
         """Return the keys that changed since the running controller last ran, removed ones too."""
-        log = self._log.get(kind.KIND)
-        if log is None:
-            return []
         start = self._seen_now.get(kind.KIND, 0)
-        return [] if start == len(log) else list(dict.fromkeys(log[start:]))
+        if start == self._lengths.get(kind.KIND, 0):
+            return ()
+        return list(dict.fromkeys(self._log[kind.KIND][start:]))
 
-    def changed(self, kind: type[R]) -> list[R]:
+    def changed(self, kind: type[R]) -> Sequence[R]:
         """Return the records of a kind that changed since the running controller last ran.
 
         Each once, in the order of their first change; removed ones are left out.
         """
-        rows: dict[str, R] = self.fleet.tables[kind.KIND].rows
-        return [rows[key] for key in self.changed_keys(kind) if key in rows]
+        name = kind.KIND
+        start, end = self._seen_now.get(name, 0), self._lengths.get(name, 0)
+        if start == end:
+            return ()
+        found = self._found.get(name)
+        if found is None or found[:2] != (start, end):
+            # Controllers that look from one place to another see the same: nothing was written
+            # between them, or the log would be longer.
+            rows = self.fleet.tables[name].rows
+            records = [rows[key] for key in dict.fromkeys(self._log[name][start:]) if key in rows]
+            found = self._found[name] = (start, end, records)
+        return found[2]
 
     def leave(self, bit: int) -> None:
         """End a controller's turn: what it saw, and what it wrote itself, is behind it."""
-        self._seen[self._controller] = {kind: len(keys) for kind, keys in self._log.items()}
+        self._seen[self._controller] = self._lengths.copy()
         self._controller = ""
         self.pending &= ~bit
 
@@ -295,7 +312,7 @@ class Txn:
                     *name, None if new is None else wake_at_ms(self.fleet, new, self.now_ms)
                 )
         delta.events = self._events
-        delta.dispatches = self._dispatches
+        delta.dispatches = [each for each in self._dispatches if self._is_current(each)]
         delta.replies = self._replies
         delta.notes = [(key, who, note) for (key, who), note in self._notes.items()]
         delta.timers_fired = self._fired
@@ -303,6 +320,11 @@ class Txn:
         if delta.is_durable:
             delta.revision = self.fleet.revision + 1
         return delta
+
+    def _is_current(self, dispatch: Dispatch) -> bool:
+        """Say whether a command still stands and no later attempt leaves with this step."""
+        entry = self.fleet.commands.get(dispatch.command_id)
+        return entry is not None and entry.attempt_count == dispatch.attempt
 
     def abandon(self) -> None:
         """Undo everything, because a defect was found half way."""

@@ -16,7 +16,7 @@ its first member. Most urgent first over all groups: by band, then by age.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hostler.core import assigning, growth
@@ -50,7 +50,7 @@ def reconcile(txn: Txn) -> None:
 # -- who is tried ------------------------------------------------------------------------------
 
 
-def _groups_to_try(txn: Txn, nodes: list[Node]) -> list[str]:
+def _groups_to_try(txn: Txn, nodes: Sequence[Node]) -> list[str]:
     """Return the demands under which somebody should be looked at in this round."""
     waiting = txn.fleet.index.replicas_pending.buckets()
     fresh = {pending_line(replica) for replica in _freshly_pending(txn)}
@@ -83,7 +83,7 @@ def _freshly_pending(txn: Txn) -> Iterator[Replica]:
             yield txn.fleet.replicas[key]
 
 
-def _pools_that_may_grow(txn: Txn, nodes: list[Node]) -> frozenset[str]:
+def _pools_that_may_grow(txn: Txn, nodes: Sequence[Node]) -> frozenset[str]:
     """Return the pools of nodes that have just moved on: a bound on machines may have eased."""
     return frozenset(
         node.pool
