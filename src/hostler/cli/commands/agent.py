@@ -1,0 +1,238 @@
+"""`hostler agent`: makes this machine a node."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+from urllib.parse import urlsplit
+
+import typer
+
+from hostler.cli import panels
+from hostler.cli.command import command
+from hostler.cli.context import ServerOption, resolve
+from hostler.cli.errors import CommandError, ExitCode
+from hostler.cli.log_output import LogFormat, LogFormatOption, VerboseOption, configure_logs
+from hostler.cli.terminal import note
+
+if TYPE_CHECKING:
+    from hostler.agent.inventory import DeclaredShape
+    from hostler.wire.work import Capability, Device
+
+JOIN_TOKEN_VARIABLE: Final = "HOSTLER_JOIN_TOKEN"
+
+FOLDER_COUNT_MAX: Final = 1_000
+"""Agents on one machine that choose their folders by themselves."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "agent",
+        panel=panels.START,
+        examples="""
+        hostler agent --pool studio --tier own
+        hostler agent --pool studio --tier own --capacity 10 --capability sdi-input=2
+        hostler agent -s https://hostler.example:7464 --join-token-file join.token
+        """,
+    )(agent)
+
+
+def agent(
+    server: ServerOption = None,
+    *,
+    pool: Annotated[
+        str | None, typer.Option("--pool", help="Join this pool; a join token says it else.")
+    ] = None,
+    tier: Annotated[
+        str | None, typer.Option("--tier", help="Join this fixed tier of the pool.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="FOLDER",
+            help="Identity, logs and work; one agent at a time. Else the first free folder in"
+            " $XDG_STATE_HOME/hostler/agents.",
+        ),
+    ] = None,
+    join_token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--join-token-file",
+            metavar="FILE",
+            help=f"A token with the role agent, needed once; else ${JOIN_TOKEN_VARIABLE}.",
+        ),
+    ] = None,
+    ca_file: Annotated[
+        Path | None,
+        typer.Option("--ca-file", metavar="FILE", help="Who vouches for the server."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Shown to people; else the host's name.")
+    ] = None,
+    capacity: Annotated[
+        int | None,
+        typer.Option("--capacity", min=1, help="Units of work it takes; else its cores."),
+    ] = None,
+    cores: Annotated[
+        str | None, typer.Option("--cores", help="CPU that it offers, such as 2 or 500m.")
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option("--memory", help="Memory that it offers, such as 4GiB.")
+    ] = None,
+    capability: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--capability",
+            metavar="NAME[=COUNT][,KEY=VALUE...]",
+            help="Something that jobs can require, such as gpu=2,model=a10; repeatable.",
+        ),
+    ] = None,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--device",
+            metavar="KIND:ID",
+            help="A named thing that one job holds at a time; repeatable.",
+        ),
+    ] = None,
+    stop_work_on_exit: Annotated[
+        bool,
+        typer.Option("--stop-work-on-exit", help="SIGTERM stops the work too, as Ctrl-C does."),
+    ] = False,
+    log_format: LogFormatOption = LogFormat.AUTO,
+    verbose: VerboseOption = False,
+) -> None:
+    """Make this machine a node: run what the server places here, until told to stop.
+
+    The agent dials the server and needs no open port. Work has its own supervisors: SIGTERM, a
+    crash or an upgrade of the agent leaves it running, and the next agent on the same folder takes
+    it over. Ctrl-C stops the work too.
+    """
+    import asyncio
+
+    from hostler.agent.main import AgentOptions, run_agent
+    from hostler.base.units import cores_milli, size_bytes
+
+    target = resolve(server, None)
+    configure_logs(log_format, is_verbose=verbose)
+    folder = data or _free_folder(target.url, pool, tier)
+    options = AgentOptions(
+        server_url=target.url,
+        data_folder=str(folder),
+        join_token=_join_token(join_token_file),
+        pool=pool,
+        tier=tier,
+        hostname=name,
+        shape=_shape(
+            capacity,
+            None if cores is None else cores_milli(cores),
+            None if memory is None else size_bytes(memory),
+            capability or [],
+            device or [],
+        ),
+        ca_file=None if ca_file is None else str(ca_file),
+        is_work_stopped_on_exit=stop_work_on_exit,
+    )
+    note(f"agent for {target.url}, in {folder}; Ctrl-C ends it and what it runs")
+    raise typer.Exit(asyncio.run(run_agent(options)))
+
+
+def _join_token(file: Path | None) -> str | None:
+    if file is None:
+        return os.environ.get(JOIN_TOKEN_VARIABLE) or None
+    from hostler.cli.context import read_token
+
+    return read_token(file)
+
+
+# -- where it keeps its files -------------------------------------------------------------------
+
+
+def _free_folder(url: str, pool: str | None, tier: str | None) -> Path:
+    """Choose the first folder that no agent uses, so that each terminal can have one.
+
+    The same command later finds the same folder, and with it the node that it was.
+    """
+    for folder in _folders(url, pool, tier):
+        if not _is_used(folder):
+            return folder
+    raise CommandError("too many agents run here; name a folder with --data")
+
+
+def _folders(url: str, pool: str | None, tier: str | None) -> Iterator[Path]:
+    state = os.environ.get("XDG_STATE_HOME") or Path(os.environ.get("HOME", "/"), ".local/state")
+    parts = urlsplit(url)
+    place = f"{parts.hostname}-{parts.port or parts.scheme}".replace(":", "-")
+    role = "-".join(part for part in (pool, tier) if part) or "node"
+    for number in range(1, FOLDER_COUNT_MAX + 1):
+        yield Path(state, "hostler", "agents", place, f"{role}-{number}")
+
+
+def _is_used(folder: Path) -> bool:
+    """Say whether an agent holds a folder's lock, as `hostler.agent.folder` takes it."""
+    try:
+        with (folder / "lock").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+# -- what it offers -----------------------------------------------------------------------------
+
+
+def _shape(
+    capacity: int | None,
+    cores_milli: int | None,
+    memory_bytes: int | None,
+    capabilities: list[str],
+    devices: list[str],
+) -> DeclaredShape:
+    from hostler.agent.inventory import DeclaredShape
+
+    return DeclaredShape(
+        capacity=capacity,
+        cores_milli=cores_milli,
+        memory_bytes=memory_bytes,
+        capabilities=[_capability(text) for text in capabilities],
+        devices=[_device(text) for text in devices],
+    )
+
+
+def _capability(text: str) -> Capability:
+    """Read `gpu`, `gpu=2` or `gpu=2,model=a10`."""
+    from hostler.wire.work import Capability
+
+    head, *rest = text.split(",")
+    name, has_count, count = head.partition("=")
+    attributes = dict(_pair(part, text) for part in rest)
+    if not name or (has_count and not count.isdecimal()):
+        raise CommandError(
+            f"{text} is not a capability such as gpu, gpu=2 or gpu=2,model=a10",
+            code=ExitCode.BAD_INPUT,
+        )
+    return Capability(name=name, count=int(count) if has_count else 1, attributes={**attributes})
+
+
+def _pair(part: str, text: str) -> tuple[str, str]:
+    name, equals, value = part.partition("=")
+    if not name or not equals:
+        raise CommandError(f"{part} in {text} is not KEY=VALUE", code=ExitCode.BAD_INPUT)
+    return name, value
+
+
+def _device(text: str) -> Device:
+    from hostler.wire.work import Device
+
+    kind, colon, device_id = text.partition(":")
+    if not kind or not colon or not device_id:
+        raise CommandError(f"{text} is not KIND:ID, such as capture:0", code=ExitCode.BAD_INPUT)
+    return Device(kind=kind, id=device_id)

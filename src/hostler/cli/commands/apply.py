@@ -1,0 +1,177 @@
+"""`hostler plan` and `hostler apply`: what should run, asked first or done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import typer
+
+from hostler.cli import panels
+from hostler.cli.command import command, remote
+from hostler.cli.errors import CommandError, ExitCode
+from hostler.cli.output import OutputFormat, OutputOption, counted, say_data
+from hostler.cli.remote import Remote
+from hostler.cli.terminal import say
+
+if TYPE_CHECKING:
+    from hostler.client import SyncClient
+    from hostler.wire.documents import BundleDocument, Reading
+    from hostler.wire.http import PlannedReplica, PlanView
+
+FilesOption: TypeAlias = Annotated[
+    list[Path],
+    typer.Option(
+        "--file",
+        "-f",
+        metavar="FILE",
+        help="A file, a folder of them, or - for standard input; repeatable.",
+    ),
+]
+
+_MARKS: Final = {"create": "+", "keep": " ", "update": "~", "remove": "-"}
+_DONE: Final = {"create": "created", "update": "changed", "none": "unchanged"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(
+        app,
+        "plan",
+        panel=panels.LONG_WORK,
+        examples="""
+        hostler plan -f examples/live-channel.yaml
+        hostler plan -f bundles/ -o json
+        """,
+    )(plan)
+    command(
+        app,
+        "apply",
+        panel=panels.LONG_WORK,
+        examples="""
+        hostler apply -f examples/live-channel.yaml
+        hostler apply -f bundles/ --wait
+        cat channel.yaml | hostler apply -f -
+        """,
+    )(apply)
+
+
+@remote
+def plan(remote: Remote, file: FilesOption, output: OutputOption = OutputFormat.TABLE) -> None:
+    """Say what would follow from applying bundles now, and why. Nothing is changed.
+
+    It is the decision itself, made and dropped again: same filters, same scores, same reasons.
+    """
+    from hostler.cli.documents import read_bundle_files
+
+    readings = read_bundle_files(file)
+    plans = _plans(remote.client, readings)
+    match output:
+        case OutputFormat.JSON | OutputFormat.YAML:
+            say_data({"items": plans}, output)
+        case OutputFormat.NAME:
+            for one in plans:
+                say(f"bundle/{one.bundle_id}")
+        case OutputFormat.TABLE | OutputFormat.WIDE:
+            for one in plans:
+                for line in plan_lines(one):
+                    say(line)
+
+
+@remote
+def apply(
+    remote: Remote,
+    file: FilesOption,
+    output: OutputOption = OutputFormat.TABLE,
+    *,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Return when every replica is ready.")
+    ] = False,
+    timeout: Annotated[
+        str, typer.Option("--timeout", metavar="DURATION", help="Longest wait with --wait.")
+    ] = "5m",
+) -> None:
+    """Create bundles, or change what is desired of them.
+
+    All files are read and asked about first: if anything is wrong with one, every error is told
+    with its line and nothing is changed. Applying the same again changes nothing.
+    """
+    from hostler.base.units import duration_ms
+    from hostler.cli.documents import read_bundle_files
+    from hostler.cli.progress import wait_ready
+
+    timeout_ms = duration_ms(timeout)
+    readings = read_bundle_files(file)
+    plans = _plans(remote.client, readings)
+    views = [remote.client.submit_bundle(reading.require()) for reading in readings]
+    match output:
+        case OutputFormat.JSON | OutputFormat.YAML:
+            say_data({"items": views}, output)
+        case OutputFormat.NAME:
+            for view in views:
+                say(f"bundle/{view.bundle_id}")
+        case OutputFormat.TABLE | OutputFormat.WIDE:
+            for one in plans:
+                say(f"bundle/{one.bundle_id} {_DONE.get(one.change, one.change)}")
+    if wait:
+        wait_ready(remote.patient_client, [view.bundle_id for view in views], timeout_ms)
+
+
+def _plans(client: SyncClient, readings: Sequence[Reading[BundleDocument]]) -> list[PlanView]:
+    """Ask about every bundle.
+
+    Raises:
+        CommandError: The server would refuse some; all of its reasons are told with their lines.
+    """
+    from hostler.wire.documents import DocumentProblem
+
+    plans = [client.plan_bundle(reading.require()) for reading in readings]
+    details: list[str] = []
+    for reading, one in zip(readings, plans, strict=True):
+        if not one.is_accepted:
+            problems = [
+                DocumentProblem(path=error.path, code=error.code, message=error.message)
+                for error in one.errors
+            ]
+            details += reading.placed(problems).lines()
+    if details:
+        raise CommandError(
+            f"the server does not accept this: {counted(len(details), 'problem')}; nothing was"
+            " changed",
+            code=ExitCode.BAD_INPUT,
+            details=details,
+        )
+    return plans
+
+
+def plan_lines(view: PlanView) -> list[str]:
+    """Write a plan: a line for each replica, and what it comes to."""
+    told = {"create": "would be created", "update": "would change", "none": "stays as it is"}
+    lines = [f"bundle {view.bundle_id} {told.get(view.change, view.change)}"]
+    width = max((len(one.replica_id) for one in view.replicas), default=0)
+    lines += [_planned_line(one, width) for one in view.replicas]
+    waiting = sum(one.outcome == "waiting" for one in view.replicas)
+    parts = [counted(len(view.replicas), "replica")]
+    if waiting:
+        parts.append(f"{waiting} would wait")
+    if view.launch_count:
+        parts.append(f"{counted(view.launch_count, 'machine')} would be launched")
+    return [*lines, f"{', '.join(parts)}; nothing was changed"]
+
+
+def _planned_line(one: PlannedReplica, width: int) -> str:
+    mark = _MARKS.get(one.change, "?")
+    match one.outcome:
+        case "placed":
+            where = f"on {one.node_id} ({one.pool}/{one.tier})"
+        case "launching":
+            offer = f", offer {one.offer}" if one.offer else ""
+            where = f"on a machine to be launched ({one.pool}/{one.tier}{offer})"
+        case "waiting":
+            detail = f": {one.reason_detail}" if one.reason_detail else ""
+            where = f"waits: {one.reason}{detail}"
+        case _:
+            where = one.outcome
+    degraded = f", degraded by {', '.join(one.degraded_by)}" if one.degraded_by else ""
+    return f"  {mark} {one.replica_id.ljust(width)}  {where}{degraded}"

@@ -1,0 +1,198 @@
+"""`hostler get`: lists and single things, and with `-w` how they change."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeVar
+
+import typer
+
+from hostler.cli import panels
+from hostler.cli.command import command, remote
+from hostler.cli.errors import CommandError, ExitCode
+from hostler.cli.output import OutputFormat, OutputOption, say_data, table
+from hostler.cli.remote import Remote, now_ms
+from hostler.cli.terminal import is_colourful, say
+
+if TYPE_CHECKING:
+    from hostler.cli.kinds import Filters, Kind
+    from hostler.client import SyncClient
+
+V = TypeVar("V")
+
+_FLAG_BY_FILTER: Final = {
+    "bundle": "--bundle",
+    "node": "--node",
+    "pool": "--pool",
+    "is_all": "--all",
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "get",
+        panel=panels.LOOK,
+        examples="""
+        hostler get nodes
+        hostler get replicas --bundle live-channel -w
+        hostler get allocations --all -o wide
+        hostler get node n-000001 -o yaml
+        hostler get nodes -o name
+        """,
+    )(get)
+
+
+@remote
+def get(
+    remote: Remote,
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help="bundles, replicas, allocations, nodes, pools, leases, tokens or events;"
+            " singular and short forms (n, r, alloc) will do."
+        ),
+    ],
+    thing_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Only this one.")] = None,
+    output: OutputOption = OutputFormat.TABLE,
+    *,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Go on, with a line for each change.")
+    ] = False,
+    is_all: Annotated[
+        bool, typer.Option("--all", "-a", help="Also what is over, while it is remembered.")
+    ] = False,
+    bundle: Annotated[str | None, typer.Option("--bundle", help="Only of this bundle.")] = None,
+    pool: Annotated[str | None, typer.Option("--pool", help="Only of this pool.")] = None,
+    node: Annotated[str | None, typer.Option("--node", help="Only on this node.")] = None,
+) -> None:
+    """List things of one kind, or one of them.
+
+    The output of -o name goes back in: hostler get nodes -o name | xargs -n1 hostler describe
+    """
+    from hostler.cli.kinds import Filters, kind_and_id
+    from hostler.cli.listing import say_list
+
+    if kind.lower() in ("events", "event"):
+        _events(remote, output, watch=watch)
+        return
+    found, wanted_id = kind_and_id(kind, thing_id)
+    filters = Filters(bundle=bundle, node=node, pool=pool, is_all=is_all)
+    _refuse_unknown_filters(found, filters)
+    if watch:
+        _watch(remote, found, wanted_id, filters, output)
+    elif wanted_id is not None:
+        say_list([found.fetch(remote.client, wanted_id)], found, output, is_one=True)
+    else:
+        say_list(found.listed(remote.client, filters), found, output)
+
+
+def _events(remote: Remote, output: OutputFormat, *, watch: bool) -> None:
+    from hostler.cli.commands.events import say_events
+
+    client = remote.patient_client if watch else remote.client
+    say_events(client.events(tail=100, follow=watch), output)
+
+
+def _refuse_unknown_filters(kind: Kind[Any], filters: Filters) -> None:
+    for name, flag in _FLAG_BY_FILTER.items():
+        if getattr(filters, name) and name not in kind.filters:
+            raise CommandError(
+                f"{kind.plural} cannot be narrowed with {flag}", code=ExitCode.BAD_INPUT
+            )
+
+
+# -- watching -----------------------------------------------------------------------------------
+
+
+def _watch(
+    remote: Remote, kind: Kind[Any], thing_id: str | None, filters: Filters, output: OutputFormat
+) -> None:
+    """Show what is, then a line whenever one of them has changed."""
+    after_seq = remote.client.status().event_seq
+    if thing_id is not None:
+        found: Sequence[Any] = [kind.fetch(remote.client, thing_id)]
+    else:
+        found = kind.listed(remote.client, filters)
+    shown = {kind.id_of(one): one for one in found}
+    lines = _Lines(kind, output)
+    lines.say(found)
+    client = remote.patient_client
+    for changed_id in _changed_ids(client, kind, after_seq):
+        if thing_id is not None and changed_id != thing_id:
+            continue
+        now = _now(client, kind, changed_id)
+        if now is None or now == shown.get(changed_id) or not _matches(now, filters):
+            continue
+        shown[changed_id] = now
+        lines.say([now])
+
+
+def _changed_ids(client: SyncClient, kind: Kind[Any], after_seq: int) -> Iterator[str]:
+    for event in client.events(after_seq=after_seq):
+        changed_id = event.about.get(kind.noun)
+        if changed_id is not None:
+            yield changed_id
+
+
+def _now(client: SyncClient, kind: Kind[V], thing_id: str) -> V | None:
+    """Fetch a thing as it is; `None` when it is gone."""
+    try:
+        return kind.fetch(client, thing_id)
+    except CommandError:
+        return None
+
+
+def _matches(view: object, filters: Filters) -> bool:
+    wanted = (
+        ("bundle_id", filters.bundle),
+        ("node_id", filters.node),
+        ("pool", filters.pool),
+    )
+    return all(value is None or getattr(view, name, value) == value for name, value in wanted)
+
+
+class _Lines(Generic[V]):
+    """Writes rows as they come, under the widths that the first ones gave."""
+
+    def __init__(self, kind: Kind[V], output: OutputFormat) -> None:
+        self._kind = kind
+        self._output = output
+        self._first: list[V] | None = None
+
+    def say(self, rows: Sequence[V]) -> None:
+        match self._output:
+            case OutputFormat.NAME:
+                for row in rows:
+                    say(f"{self._kind.noun}/{self._kind.id_of(row)}")
+            case OutputFormat.JSON | OutputFormat.YAML:
+                self._say_data(rows)
+            case OutputFormat.TABLE | OutputFormat.WIDE:
+                self._say_rows(rows)
+        sys.stdout.flush()
+
+    def _say_data(self, rows: Sequence[V]) -> None:
+        """One document each: a line of JSON, or YAML between dashes."""
+        import msgspec
+
+        for row in rows:
+            if self._output is OutputFormat.JSON:
+                say(msgspec.json.encode(row).decode())
+            else:
+                say("---")
+                say_data(row, self._output)
+
+    def _say_rows(self, rows: Sequence[V]) -> None:
+        is_begin = self._first is None
+        first = self._first = list(rows) if self._first is None else self._first
+        lines = table(
+            [*first, *([] if is_begin else rows)],
+            self._kind.columns,
+            now_ms=now_ms(),
+            is_wide=self._output is OutputFormat.WIDE,
+            is_colour=is_colourful(sys.stdout),
+        )
+        for line in lines if is_begin else lines[-len(rows) :]:
+            say(line)

@@ -1,0 +1,94 @@
+"""`hostler run`: a command on a warm node, as if it ran here."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hostler.cli import panels
+from hostler.cli.command import command, remote
+from hostler.cli.errors import CommandError, ExitCode, report
+from hostler.cli.remote import Remote
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "run",
+        panel=panels.SHORT_WORK,
+        examples="""
+        hostler run --pool runners -- uname -a
+        hostler run --pool runners --key build-42 -- make test
+        tar c . | hostler run --pool runners -- tar tv
+        hostler run --lease l-000004 -- cat result.txt
+        """,
+        ignore_unknown_options=True,
+        allow_interspersed_args=False,
+    )(run)
+
+
+@remote
+def run(
+    remote: Remote,
+    argv: Annotated[
+        list[str], typer.Argument(metavar="-- COMMAND...", help="An argument vector; no shell.")
+    ],
+    *,
+    pool: Annotated[str | None, typer.Option("--pool", "-p", help="Lease from this pool.")] = None,
+    lease: Annotated[
+        str | None,
+        typer.Option("--lease", metavar="LEASE", help="Use a lease that is held; it stays held."),
+    ] = None,
+    key: Annotated[
+        str, typer.Option("--key", help="Fairness key: runs with one key share a cap.")
+    ] = "",
+    timeout: Annotated[
+        str, typer.Option("--timeout", metavar="DURATION", help="Longest time in line for a node.")
+    ] = "1m",
+    priority: Annotated[int, typer.Option("--priority", help="Higher goes first.")] = 0,
+    env: Annotated[
+        list[str] | None,
+        typer.Option("--env", "-e", metavar="NAME=VALUE", help="For the command; repeatable."),
+    ] = None,
+    cwd: Annotated[
+        str | None, typer.Option("--cwd", help="Where it runs; else the lease's own folder.")
+    ] = None,
+    stdin: Annotated[
+        bool | None,
+        typer.Option(
+            "--stdin/--no-stdin",
+            "-i/-I",
+            help="Pass standard input on; by itself where that is not a terminal.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Lease a warm node, run a command on it, and release the node.
+
+    Output and errors stream as they come, input is passed on, Ctrl-C and SIGTERM reach the
+    command. It exits as the command did, with 128 and the number for a signal; 125 means that not
+    the command failed but Hostler. The node goes back healthy whatever the command said, and as
+    poison when it or the connection to it broke midway.
+    """
+    import asyncio
+
+    from hostler.cli.running import RunOptions, run_command
+
+    try:
+        options = RunOptions.read(
+            argv=argv,
+            pool=pool,
+            lease_id=lease,
+            key=key,
+            timeout=timeout,
+            priority=priority,
+            env=env or [],
+            cwd=cwd,
+            has_stdin=stdin,
+        )
+    except CommandError as error:
+        report(error)
+        raise typer.Exit(ExitCode.BAD_INPUT) from error
+    raise typer.Exit(asyncio.run(run_command(remote, options)))

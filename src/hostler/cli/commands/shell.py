@@ -1,0 +1,50 @@
+"""`hostler completion` and `hostler version`: what a shell wants to know."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from hostler.cli import panels
+from hostler.cli.command import command
+from hostler.cli.terminal import say
+
+
+class Shell(StrEnum):
+    """Shells that can complete."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+
+    @command(
+        app,
+        "completion",
+        panel=panels.PROGRAM,
+        examples="""
+        source <(hostler completion bash)
+        hostler completion zsh > ~/.zfunc/_hostler
+        hostler completion fish > ~/.config/fish/completions/hostler.fish
+        """,
+    )
+    def completion(
+        shell: Annotated[Shell, typer.Argument(help="Which shell.")] = Shell.BASH,
+    ) -> None:
+        """Print the script with which a shell completes commands and options."""
+        from typer.completion import shell_complete
+        from typer.main import get_command
+
+        shell_complete(get_command(app), {}, "hostler", "_HOSTLER_COMPLETE", f"source_{shell}")
+
+    @command(app, "version", panel=panels.PROGRAM, examples="hostler version")
+    def version() -> None:
+        """Print the version of this program."""
+        from importlib.metadata import version as installed
+
+        say(installed("hostler"))

@@ -1,0 +1,346 @@
+"""What `hostler describe` says of each kind of thing, section by section."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
+
+from hostler.base.units import format_duration, format_size
+from hostler.cli.output import At, Cell, Column, fields, table
+from hostler.cli.remote import now_ms
+from hostler.cli.tables import (
+    ALLOCATION_COLUMNS,
+    NODE_COLUMNS,
+    REPLICA_COLUMNS,
+    cores_text,
+    ended_text,
+    node_state,
+    node_use,
+    shape_text,
+)
+from hostler.wire.http import (
+    AllocationView,
+    BundleView,
+    DrainView,
+    JobView,
+    LeaseView,
+    NodeView,
+    NoteView,
+    OfferView,
+    PoolView,
+    ReplicaView,
+    RequirementView,
+    SpreadView,
+    TierView,
+    TokenView,
+)
+
+if TYPE_CHECKING:
+    from hostler.client import SyncClient
+
+Pairs = list[tuple[str, Cell]]
+
+
+View: TypeAlias = (
+    BundleView | ReplicaView | AllocationView | NodeView | PoolView | LeaseView | TokenView
+)
+
+
+def described(client: SyncClient, view: View) -> list[str]:
+    """Describe a thing."""
+    match view:
+        case NodeView():
+            return _node(client, view)
+        case PoolView():
+            return _pool(client, view)
+        case BundleView():
+            return _bundle(client, view)
+        case ReplicaView():
+            return _replica(client, view)
+        case AllocationView():
+            return _allocation(view)
+        case LeaseView():
+            return _lease(view)
+        case TokenView():
+            return _token(view)
+        case _:
+            assert_never(view)
+
+
+def _fields(pairs: Sequence[tuple[str, Cell]]) -> list[str]:
+    return fields(pairs, now_ms=now_ms())
+
+
+def _section(title: str, lines: Iterable[str]) -> list[str]:
+    """Give a titled block, or nothing when it is empty."""
+    told = [f"  {line}" for line in lines]
+    return [f"{title}:", *told] if told else []
+
+
+def _table(title: str, rows: Sequence[Any], columns: Sequence[Column[Any]]) -> list[str]:
+    return _section(title, table(rows, columns, now_ms=now_ms()) if rows else ())
+
+
+def _notes(notes: Sequence[NoteView]) -> list[str]:
+    return _section("Not now, because", (note_line(note) for note in notes))
+
+
+def note_line(note: NoteView) -> str:
+    """Write why something is not done, and who decides it."""
+    detail = f": {note.detail}" if note.detail else ""
+    return f"{note.reason}{detail} ({note.by})"
+
+
+def requirement_text(requirement: RequirementView) -> str:
+    """Write what work needs on one line."""
+    parts = []
+    if requirement.capacity:
+        parts.append(f"capacity {requirement.capacity}")
+    if requirement.cores_milli:
+        parts.append(f"{cores_text(requirement.cores_milli)} cores")
+    if requirement.memory_bytes:
+        parts.append(format_size(requirement.memory_bytes))
+    for one in requirement.capabilities:
+        attributes = " ".join(f"{name}={value}" for name, value in one.attributes.items())
+        parts.append(f"{one.count} {one.name}" + (f" ({attributes})" if attributes else ""))
+    return ", ".join(parts) or "nothing"
+
+
+def _spread_text(spread: SpreadView) -> str:
+    return f"{spread.over}{'' if spread.is_required else ' if possible'}"
+
+
+def _until(at_ms: int) -> str:
+    return format_duration(max(0, at_ms - now_ms()))
+
+
+def _money(microusd: int) -> str | None:
+    return f"${microusd / 1_000_000:.2f} an hour" if microusd else None
+
+
+def _since(word: str, at_ms: int) -> str:
+    return f"{word} for {format_duration(max(0, now_ms() - at_ms))}"
+
+
+def _node(client: SyncClient, view: NodeView) -> list[str]:
+    cordon, drain, failure = view.cordon, view.drain, view.launch_failure
+    pairs: Pairs = [
+        ("Node", view.node_id),
+        ("Pool and tier", f"{view.pool} / {view.tier}"),
+        ("State", node_state(view)),
+        ("Since", At(view.phase_since_at_ms)),
+        ("Agent", _agent_text(view)),
+        ("Host", view.hostname),
+        ("Machine", view.machine_id),
+        ("Origin", view.origin),
+        ("Provider", f"{view.provider} / {view.offer}".strip(" /")),
+        ("Zone", view.zone),
+        ("Reliability", view.reliability),
+        ("Price", _money(view.price_microusd_per_hour)),
+        ("Has", shape_text(view.shape) if view.is_inventory_reported else "not reported yet"),
+        ("Used for", node_use(view) or "nothing"),
+        ("Leases served", view.use_count),
+        ("Epoch", view.epoch),
+        ("Cordoned by", f"{cordon.by} {cordon.reason}".strip() if cordon else None),
+        (
+            "Drained by",
+            _drain_text(drain) if drain else None,
+        ),
+        ("Retires because", view.retire_reason),
+        ("Launch failed", f"{failure.code}: {failure.message}" if failure else None),
+    ]
+    placed = client.allocations(node=view.node_id)
+    return [
+        *_fields(pairs),
+        *_table("Allocations", placed, ALLOCATION_COLUMNS),
+        *_notes(view.notes),
+    ]
+
+
+def _agent_text(view: NodeView) -> str:
+    if view.is_connected:
+        return "connected"
+    if view.silent_since_at_ms is None:
+        return "not connected"
+    return _since("silent", view.silent_since_at_ms)
+
+
+def _drain_text(drain: DrainView) -> str:
+    rest_ms = drain.deadline_at_ms - now_ms()
+    is_overdue = drain.is_overdue or rest_ms < 0
+    return f"{drain.by}, {'overdue' if is_overdue else f'until in {format_duration(rest_ms)}'}"
+
+
+_TIER_COLUMNS: tuple[Column[TierView], ...] = (
+    Column("TIER", lambda view: view.name),
+    Column("KIND", lambda view: view.kind),
+    Column("PROVIDER", lambda view: view.provider),
+    Column("NODES", lambda view: view.node_count),
+    Column("AT MOST", lambda view: view.node_count_max or None),
+    Column("OFFERS", lambda view: "; ".join(map(_offer_text, view.offers))),
+)
+
+
+def _offer_text(offer: OfferView) -> str:
+    parts = [shape_text(offer.shape), _money(offer.price_microusd_per_hour) or ""]
+    if offer.cooling_until_at_ms is not None and offer.cooling_until_at_ms > now_ms():
+        rest_ms = offer.cooling_until_at_ms - now_ms()
+        parts.append(f"left alone for {format_duration(rest_ms)}")
+    return f"{offer.name} ({', '.join(part for part in parts if part)})"
+
+
+def _pool(client: SyncClient, view: PoolView) -> list[str]:
+    spare_for = f" for {view.spare_band}" if view.spare_band else ""
+    pairs: Pairs = [
+        ("Pool", view.name),
+        ("Takes work", "yes" if view.is_enabled else "no: it is disabled"),
+        ("Nodes", f"{view.node_count}, {view.ready_count} ready, {view.starting_count} starting"),
+        ("Idle", view.idle_count),
+        ("Kept warm", view.warm_count),
+        ("Spares", f"{view.present_spare_count} of {view.spare_count}{spare_for}"),
+        ("Leases", f"{view.held_count} held, {view.waiting_count} waiting"),
+        ("A lease lasts", f"{format_duration(view.lease_ms)} after its last heartbeat"),
+        ("and at most", format_duration(view.lease_ms_max) if view.lease_ms_max else None),
+    ]
+    nodes = client.nodes(pool=view.name)
+    return [
+        *_fields(pairs),
+        *_table("Tiers", view.tiers, _TIER_COLUMNS),
+        *_table("Nodes", nodes, NODE_COLUMNS),
+        *_notes(view.notes),
+    ]
+
+
+_JOB_COLUMNS: tuple[Column[JobView], ...] = (
+    Column("JOB", lambda view: view.name),
+    Column("BAND", lambda view: view.band),
+    Column("NEEDS", lambda view: requirement_text(view.requires)),
+    Column("READY BY", lambda view: view.readiness),
+    Column("RUNS", lambda view: " ".join(view.argv)),
+)
+
+
+def _bundle(client: SyncClient, view: BundleView) -> list[str]:
+    pairs: Pairs = [
+        ("Bundle", view.bundle_id),
+        ("Phase", view.phase),
+        ("Since", At(view.phase_since_at_ms)),
+        ("Pool", ", then ".join([view.pool, *view.fallback_pools])),
+        (
+            "Replicas",
+            f"{view.replica_count} of each job; {view.ready_count} of {view.desired_count} ready",
+        ),
+        (
+            "Apart",
+            ", ".join(
+                f"{one.over}{'' if one.is_required else ' if possible'}" for one in view.spread
+            ),
+        ),
+        ("Labels", ", ".join(f"{name}={value}" for name, value in view.labels.items())),
+        ("Generation", view.generation),
+        ("Submitted by", view.submitted_by),
+    ]
+    replicas = client.replicas(bundle=view.bundle_id)
+    return [
+        *_fields(pairs),
+        *_table("Jobs", view.jobs, _JOB_COLUMNS),
+        *_table("Replicas", replicas, REPLICA_COLUMNS),
+    ]
+
+
+def _replica(client: SyncClient, view: ReplicaView) -> list[str]:
+    waits = f"{view.reason}: {view.reason_detail}" if view.reason_detail else view.reason
+    retry_ms = None if view.retry_at_ms is None else max(0, view.retry_at_ms - now_ms())
+    pairs: Pairs = [
+        ("Replica", view.replica_id),
+        ("Role and band", f"{view.role}, {view.band}"),
+        ("Phase", view.phase),
+        ("Since", At(view.phase_since_at_ms)),
+        ("Allocation", view.allocation_id),
+        ("Allocation is", view.allocation_phase),
+        ("Node", view.node_id),
+        ("Waits for", waits),
+        ("Tried again in", None if retry_ms is None else format_duration(retry_ms)),
+        ("Restarts that count", view.restart_count),
+        ("Degraded by", ", ".join(view.degraded_by)),
+        ("Generation", view.generation),
+    ]
+    past = [
+        one
+        for one in client.allocations(bundle=view.bundle_id, include_ended=True)
+        if one.replica_id == view.replica_id
+    ]
+    return [*_fields(pairs), *_table("Allocations", past, ALLOCATION_COLUMNS)]
+
+
+def _allocation(view: AllocationView) -> list[str]:
+    started, ready = view.started_at_ms, view.ready_at_ms
+    devices = [f"{kind}: {', '.join(ids)}" for kind, ids in view.devices.items()]
+    return _fields(
+        [
+            ("Allocation", view.allocation_id),
+            ("Replica", view.replica_id),
+            ("Role and band", f"{view.role}, {view.band}"),
+            ("Node", view.node_id),
+            ("Phase", view.phase),
+            ("Since", At(view.phase_since_at_ms)),
+            ("Created", At(view.created_at_ms)),
+            ("Started", None if started is None else At(started)),
+            ("Ready", None if ready is None else At(ready)),
+            ("Needs", requirement_text(view.requires)),
+            ("Devices", "; ".join(devices)),
+            ("Degraded by", ", ".join(view.degraded_by)),
+            ("Epoch", view.epoch),
+            ("Stopped because", view.stop_reason),
+            ("Ended", ended_text(view.ended)),
+        ]
+    )
+
+
+def _lease(view: LeaseView) -> list[str]:
+    granted, beat = view.granted_at_ms, view.heartbeat_at_ms
+    is_held = view.phase == "held" and view.expires_at_ms is not None
+    left_ms = max(0, (view.expires_at_ms or 0) - now_ms())
+    why = f"{view.reason}: {view.reason_detail}" if view.reason_detail else view.reason
+    return _fields(
+        [
+            ("Lease", view.lease_id),
+            ("Pool", view.pool),
+            ("Phase", view.phase),
+            ("Outcome", view.outcome),
+            ("Because", view.outcome_detail),
+            ("Waits for", why),
+            ("In line", view.position),
+            ("Node", view.node_id),
+            ("Holder", view.holder),
+            ("Fairness key", view.key),
+            ("Needs", requirement_text(view.requires)),
+            ("Labels", ", ".join(f"{name}={value}" for name, value in view.labels.items())),
+            ("Priority", view.priority),
+            ("Requested", At(view.requested_at_ms)),
+            ("Granted", None if granted is None else At(granted)),
+            ("Last heartbeat", None if beat is None else At(beat)),
+            ("Expires in", format_duration(left_ms) if is_held else None),
+            ("Epoch", view.epoch),
+        ]
+    )
+
+
+def _token(view: TokenView) -> list[str]:
+    expires = view.expires_at_ms
+    return _fields(
+        [
+            ("Token", view.token_id),
+            ("Name", view.name),
+            ("Role", view.role),
+            ("State", "revoked" if view.is_revoked else "active"),
+            ("Pool", view.pool),
+            ("Tier", view.tier),
+            ("Created", At(view.created_at_ms)),
+            ("Created by", view.created_by),
+            (
+                "Expires in",
+                None if expires is None else format_duration(max(0, expires - now_ms())),
+            ),
+        ]
+    )

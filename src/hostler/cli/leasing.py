@@ -1,0 +1,54 @@
+"""Acquiring leases for `hostler lease`."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+from hostler.cli.errors import CommandError
+from hostler.cli.remote import Remote
+from hostler.cli.running import waiting_teller
+from hostler.cli.terminal import note, say
+from hostler.wire.http import AcquireRequest, LeaseView
+
+
+async def acquire_lease(remote: Remote, asked: AcquireRequest) -> LeaseView:
+    """Wait in line and return the lease, which outlives us. Ctrl-C leaves the line."""
+    await remote.first_contact()
+    async with remote.async_client() as client:
+        held = await client.acquire(asked, on_waiting=waiting_teller())
+        return held.view
+
+
+async def hold_lease(remote: Remote, asked: AcquireRequest) -> None:
+    """Hold a lease until a signal comes, then release it.
+
+    Raises:
+        CommandError: It was taken away meanwhile.
+    """
+    stop = asyncio.Event()
+    await remote.first_contact()
+    async with remote.async_client() as client:
+        held = await client.acquire(asked, on_waiting=waiting_teller())
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop.set)
+        say(f"lease/{held.lease_id} held on {held.node_id}")
+        note("Ctrl-C releases it")
+        lost = asyncio.create_task(_until_lost(remote, held.lease_id))
+        waiting = asyncio.create_task(stop.wait())
+        await asyncio.wait((lost, waiting), return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if lost.done():
+            raise CommandError(f"lease {held.lease_id} was lost: {lost.result()}")
+        lost.cancel()
+        settled = await held.release()
+        say(f"lease/{held.lease_id} released ({settled.outcome})")
+
+
+async def _until_lost(remote: Remote, lease_id: str) -> str:
+    """Return how the lease ended, once it does without us."""
+    async with remote.async_client() as client:
+        async for event in client.events(about=lease_id, kinds=["lease_settled"], tail=1):
+            return str(event.data.get("outcome") or "settled")
+    return "settled"

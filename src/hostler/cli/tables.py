@@ -1,0 +1,169 @@
+"""The columns of every table, in the order in which people look for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hostler.base.units import format_size
+from hostler.cli.output import At, Cell, Column
+
+if TYPE_CHECKING:
+    from hostler.wire.http import (
+        AllocationView,
+        BundleView,
+        EndedView,
+        LeaseView,
+        NodeView,
+        PoolView,
+        ReplicaView,
+        ShapeView,
+        TokenView,
+    )
+
+
+def cores_text(cores_milli: int | None) -> str | None:
+    """Write an amount of CPU: `2`, `0.5`."""
+    if cores_milli is None:
+        return None
+    return f"{cores_milli / 1_000:g}"
+
+
+def shape_text(shape: ShapeView) -> str:
+    """Write what a node or an offer has on one line."""
+    parts = []
+    if shape.capacity is not None:
+        parts.append(f"capacity {shape.capacity}")
+    if shape.cores_milli is not None:
+        parts.append(f"{cores_text(shape.cores_milli)} cores")
+    if shape.memory_bytes is not None:
+        parts.append(format_size(shape.memory_bytes))
+    parts += [f"{one.count} {one.name}" for one in shape.capabilities or ()]
+    return ", ".join(parts)
+
+
+def node_state(node: NodeView) -> str:
+    """Write a node's phase and what else is the matter with it: `ready suspect cordoned`."""
+    words = [node.phase]
+    if node.health != "live" and node.phase not in ("requested", "starting", "retired"):
+        words.append(node.health)
+    if node.cordon is not None:
+        words.append("cordoned")
+    if node.drain is not None and node.phase == "ready":
+        words.append("draining")
+    return " ".join(words)
+
+
+def node_use(node: NodeView) -> str:
+    """Write what a node is kept for or busy with."""
+    parts = []
+    if node.is_spare:
+        parts.append(f"spare for {node.spare_band}" if node.spare_band else "spare")
+    if node.allocation_count:
+        parts.append(f"{node.allocation_count} placed")
+    if node.lease_count:
+        parts.append(f"{node.lease_count}/{node.slot_count} leased")
+    return ", ".join(parts)
+
+
+def ended_text(ended: EndedView | None) -> str | None:
+    """Write how an allocation ended: `exited 1`, `exited SIGKILL`."""
+    if ended is None:
+        return None
+    how = f"signal {ended.signal}" if ended.signal else ended.exit_code
+    told = ended.cause if how is None else f"{ended.cause} {how}"
+    return f"{told}: {ended.message}" if ended.message else told
+
+
+def _counted_nodes(pool: PoolView) -> Cell:
+    ceiling = sum(tier.node_count_max for tier in pool.tiers if tier.kind == "elastic")
+    return f"{pool.node_count}/{ceiling}" if ceiling else pool.node_count
+
+
+NODE_COLUMNS: Final[tuple[Column[NodeView], ...]] = (
+    Column("NODE", lambda view: view.node_id),
+    Column("POOL", lambda view: view.pool),
+    Column("TIER", lambda view: view.tier),
+    Column("STATE", node_state, is_state=True),
+    Column("USE", node_use),
+    Column("HOST", lambda view: view.hostname),
+    Column("AGE", lambda view: At(view.created_at_ms)),
+    Column("ORIGIN", lambda view: view.origin, is_wide=True),
+    Column("PROVIDER", lambda view: view.provider, is_wide=True),
+    Column("OFFER", lambda view: view.offer, is_wide=True),
+    Column("ZONE", lambda view: view.zone, is_wide=True),
+    Column("SHAPE", lambda view: shape_text(view.shape), is_wide=True),
+    Column("USED", lambda view: view.use_count, is_wide=True),
+    Column("MACHINE", lambda view: view.machine_id, is_wide=True),
+)
+POOL_COLUMNS: Final[tuple[Column[PoolView], ...]] = (
+    Column("POOL", lambda view: view.name if view.is_enabled else f"{view.name} (disabled)"),
+    Column("NODES", _counted_nodes),
+    Column("STARTING", lambda view: view.starting_count),
+    Column("READY", lambda view: view.ready_count),
+    Column("IDLE", lambda view: view.idle_count),
+    Column("WARM", lambda view: view.warm_count),
+    Column("SPARES", lambda view: f"{view.present_spare_count}/{view.spare_count}"),
+    Column("HELD", lambda view: view.held_count),
+    Column("WAITING", lambda view: view.waiting_count),
+    Column("TIERS", lambda view: ",".join(tier.name for tier in view.tiers), is_wide=True),
+)
+BUNDLE_COLUMNS: Final[tuple[Column[BundleView], ...]] = (
+    Column("BUNDLE", lambda view: view.bundle_id),
+    Column("POOL", lambda view: view.pool),
+    Column("PHASE", lambda view: view.phase, is_state=True),
+    Column("READY", lambda view: f"{view.ready_count}/{view.desired_count}"),
+    Column("PLACED", lambda view: view.placed_count),
+    Column("PENDING", lambda view: view.pending_count),
+    Column("FAILED", lambda view: view.failed_count),
+    Column("SINCE", lambda view: At(view.phase_since_at_ms)),
+    Column("GENERATION", lambda view: view.generation, is_wide=True),
+    Column("JOBS", lambda view: ",".join(job.name for job in view.jobs), is_wide=True),
+    Column("BY", lambda view: view.submitted_by, is_wide=True),
+)
+REPLICA_COLUMNS: Final[tuple[Column[ReplicaView], ...]] = (
+    Column("REPLICA", lambda view: view.replica_id),
+    Column("ROLE", lambda view: view.role),
+    Column("BAND", lambda view: view.band),
+    Column("STATE", lambda view: view.allocation_phase or view.phase, is_state=True),
+    Column("NODE", lambda view: view.node_id),
+    Column("RESTARTS", lambda view: view.restart_count),
+    Column("WAITS FOR", lambda view: view.reason),
+    Column("SINCE", lambda view: At(view.phase_since_at_ms)),
+    Column("ALLOCATION", lambda view: view.allocation_id, is_wide=True),
+    Column("DEGRADED", lambda view: ",".join(view.degraded_by), is_wide=True),
+    Column("DETAIL", lambda view: view.reason_detail, is_wide=True),
+)
+ALLOCATION_COLUMNS: Final[tuple[Column[AllocationView], ...]] = (
+    Column("ALLOCATION", lambda view: view.allocation_id),
+    Column("REPLICA", lambda view: view.replica_id),
+    Column("NODE", lambda view: view.node_id),
+    Column("PHASE", lambda view: view.phase, is_state=True),
+    Column("AGE", lambda view: At(view.created_at_ms)),
+    Column("ENDED", lambda view: ended_text(view.ended)),
+    Column("ROLE", lambda view: view.role, is_wide=True),
+    Column("EPOCH", lambda view: view.epoch, is_wide=True),
+    Column("STOP REASON", lambda view: view.stop_reason, is_wide=True),
+)
+LEASE_COLUMNS: Final[tuple[Column[LeaseView], ...]] = (
+    Column("LEASE", lambda view: view.lease_id),
+    Column("POOL", lambda view: view.pool),
+    Column("PHASE", lambda view: view.outcome or view.phase, is_state=True),
+    Column("NODE", lambda view: view.node_id),
+    Column("HOLDER", lambda view: view.holder),
+    Column("KEY", lambda view: view.key),
+    Column("AGE", lambda view: At(view.requested_at_ms)),
+    Column("WAITS FOR", lambda view: view.reason),
+    Column("PRIORITY", lambda view: view.priority, is_wide=True),
+    Column("EPOCH", lambda view: view.epoch, is_wide=True),
+    Column("DETAIL", lambda view: view.reason_detail or view.outcome_detail, is_wide=True),
+)
+TOKEN_COLUMNS: Final[tuple[Column[TokenView], ...]] = (
+    Column("TOKEN", lambda view: view.token_id),
+    Column("NAME", lambda view: view.name),
+    Column("ROLE", lambda view: view.role),
+    Column("STATE", lambda view: "revoked" if view.is_revoked else "active", is_state=True),
+    Column("POOL", lambda view: view.pool),
+    Column("TIER", lambda view: view.tier),
+    Column("AGE", lambda view: At(view.created_at_ms)),
+    Column("BY", lambda view: view.created_by, is_wide=True),
+)
