@@ -106,9 +106,9 @@ def config() -> Call[ConfigView]:
     return _get("/v1/config", ConfigView)
 
 
-def explain(about: str) -> Call[ExplainView]:
-    """Ask why something is as it is."""
-    return _get("/v1/explain", ExplainView, about=about)
+def explain(about: str, node: str | None = None) -> Call[ExplainView]:
+    """Ask why something is as it is; of a replica, also why not on a named node."""
+    return _get("/v1/explain", ExplainView, about=about, node=node)
 
 
 # -- bundles ------------------------------------------------------------------------------------

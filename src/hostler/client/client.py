@@ -111,9 +111,14 @@ class Client:
         """Return the configuration in force."""
         return await self._transport.send(calls.config())
 
-    async def explain(self, about: str) -> ExplainView:
-        """Return why something is as it is: the id of a replica, node, lease, bundle, pool, ..."""
-        return await self._transport.send(calls.explain(about))
+    async def explain(self, about: str, *, node: str | None = None) -> ExplainView:
+        """Return why something is as it is: the id of a replica, node, lease, bundle, pool, ...
+
+        Args:
+            about: The id.
+            node: Of a replica: also tell everything that keeps it from this node.
+        """
+        return await self._transport.send(calls.explain(about, node))
 
     def events(
         self,

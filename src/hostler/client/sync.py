@@ -166,9 +166,9 @@ class SyncClient:
         """As `Client.config`."""
         return self._loop.run(self._client.config())
 
-    def explain(self, about: str) -> ExplainView:
+    def explain(self, about: str, *, node: str | None = None) -> ExplainView:
         """As `Client.explain`."""
-        return self._loop.run(self._client.explain(about))
+        return self._loop.run(self._client.explain(about, node=node))
 
     def events(
         self,

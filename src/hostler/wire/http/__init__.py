@@ -15,11 +15,13 @@ from hostler.wire.http.bundles import (
 from hostler.wire.http.explain import (
     AttemptView,
     CandidateView,
+    CheckView,
     DecisionView,
     ExplainView,
     FilteredView,
     PlannedReplica,
     PlanView,
+    WhyView,
 )
 from hostler.wire.http.fleet import (
     ConfigView,
@@ -72,6 +74,7 @@ __all__ = [
     "BundleView",
     "CandidateView",
     "CapabilityView",
+    "CheckView",
     "ConfigView",
     "CordonRequest",
     "CordonView",
@@ -115,5 +118,6 @@ __all__ = [
     "StatusView",
     "TierView",
     "TokenView",
+    "WhyView",
     "problem",
 ]

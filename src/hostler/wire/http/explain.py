@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from hostler.wire.http.nodes import NoteView
 from hostler.wire.http.problem import ProblemError
 
 
@@ -51,6 +50,28 @@ class DecisionView(msgspec.Struct, frozen=True, kw_only=True):
     attempts: list[AttemptView]
 
 
+class WhyView(msgspec.Struct, frozen=True, kw_only=True):
+    """One reason, in words."""
+
+    by: str
+    """The controller that says so, or `record` when the record itself does."""
+    reason: str
+    detail: str
+    since_at_ms: int
+    meaning: str
+    advice: str
+    """What a person can do."""
+
+
+class CheckView(msgspec.Struct, frozen=True, kw_only=True):
+    """One reason why a replica could not be put on a named node now."""
+
+    reason: str
+    detail: str
+    meaning: str
+    advice: str
+
+
 class ExplainView(msgspec.Struct, frozen=True, kw_only=True):
     """Why one thing is as it is, and what it waits for."""
 
@@ -61,13 +82,17 @@ class ExplainView(msgspec.Struct, frozen=True, kw_only=True):
     phase: str
     summary: str
     """One sentence."""
-    reasons: list[NoteView]
+    reasons: list[WhyView]
     next_at_ms: int | None
     """When it is looked at again, whatever happens."""
     commands: list[str]
     """Unsettled commands about it, by id."""
     decisions: list[DecisionView]
     """Placement decisions, newest last."""
+    node_id: str | None
+    """The node asked about, where one was named."""
+    checks: list[CheckView]
+    """Everything that keeps the replica from that node now; empty when nothing does."""
     revision: int
 
 
@@ -75,8 +100,9 @@ class PlannedReplica(msgspec.Struct, frozen=True, kw_only=True):
     """What would become of one replica."""
 
     replica_id: str
+    role: str
     change: str
-    """`create`, `keep`, `update` or `remove`."""
+    """`create`, `keep`, `update` (what runs is replaced when its turn comes) or `remove`."""
     outcome: str
     """`placed`, `launching` (on a machine that would be launched), `waiting` or `gone`."""
     node_id: str | None
@@ -87,7 +113,10 @@ class PlannedReplica(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None
     reason_detail: str
     degraded_by: list[str]
+    trace: str
+    """Each tier looked at, in one line."""
     decision: DecisionView | None
+    """The same in full, where a decision would be made."""
 
 
 class PlanView(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +129,9 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     errors: list[ProblemError]
     """Why it would be refused."""
     change: str
-    """`create`, `update` or `none`."""
+    """`create`, `update` or `keep`."""
     replicas: list[PlannedReplica]
     launch_count: int
     """Machines that would be launched."""
+    launch_microusd_per_hour: int
+    """What they would cost."""

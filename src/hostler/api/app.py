@@ -1,0 +1,83 @@
+"""The application: handlers, guard and error pages put together on Litestar."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, cast
+
+from litestar import Litestar
+from litestar.datastructures import State
+from litestar.exceptions import HTTPException
+from litestar.types import Message, Scope
+
+from hostler.api import limits, openapi
+from hostler.api.auth import DEVELOPMENT_HEADER, guard
+from hostler.api.context import CALLER_KEY, Api, Caller
+from hostler.api.errors import answer_error
+from hostler.api.links.links import AgentLinks
+from hostler.api.routes import ROUTES
+from hostler.base.errors import HostlerError
+from hostler.engine.engine import Engine
+
+Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
+
+_DEVELOPMENT: Final = (DEVELOPMENT_HEADER.lower().encode(), b"true")
+
+
+def create_app(engine: Engine, links: AgentLinks, *, is_loopback: bool) -> Litestar:
+    """Make the application of one server.
+
+    Args:
+        engine: Started by whoever made it, with `links` attached before.
+        links: The links to agents; watched for silence while the application runs.
+        is_loopback: Only this machine can reach the port: the one case in which requests without
+            a token may be taken (see `hostler.api.auth`).
+    """
+    api = Api(engine=engine, links=links, is_loopback=is_loopback)
+
+    @contextlib.asynccontextmanager
+    async def run(_: Litestar) -> AsyncIterator[None]:
+        watching = asyncio.create_task(links.watch())
+        try:
+            yield
+        finally:
+            api.stopping.set()
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+            await links.close()
+
+    return _application(api, run)
+
+
+def _application(api: Api | None, *lifespan: Lifespan) -> Litestar:
+    return Litestar(
+        route_handlers=ROUTES,
+        guards=[guard],
+        before_send=[_say_development],
+        exception_handlers={
+            HostlerError: answer_error,
+            HTTPException: answer_error,
+            Exception: answer_error,
+        },
+        lifespan=lifespan,
+        state=State({"api": api}),
+        request_max_body_size=limits.BODY_BYTES_MAX,
+        openapi_config=None,
+        logging_config=None,
+    )
+
+
+async def _say_development(message: Message, scope: Scope) -> None:
+    if message["type"] != "http.response.start":
+        return
+    caller = cast("dict[str, Any]", scope).get(CALLER_KEY)
+    if isinstance(caller, Caller) and caller.is_development:
+        message["headers"] = [*message.get("headers", []), _DEVELOPMENT]
+
+
+def create_openapi() -> dict[str, Any]:
+    """Return the OpenAPI document, for the documentation; needs no engine."""
+    return openapi.document(_application(None).routes)

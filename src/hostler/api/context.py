@@ -1,0 +1,87 @@
+"""What every handler needs: the engine, the links to agents, and who asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar, cast
+
+from litestar.connection import ASGIConnection
+
+from hostler.api.links.links import AgentLinks
+from hostler.engine.engine import Engine
+from hostler.model.token import Role
+
+T = TypeVar("T")
+
+CALLER_KEY: Final = "hostler.caller"
+"""Where a connection's scope keeps who asks."""
+
+RANKS: Final = {Role.VIEWER: 0, Role.LESSEE: 1, Role.OPERATOR: 2, Role.ADMIN: 3}
+"""Each role may also do what the lower ones may; agents stand apart."""
+
+AnyConnection = ASGIConnection[Any, Any, Any, Any]
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks.
+
+    Attributes:
+        principal: The name in the audit.
+        pool: The only pool that a lessee may lease from; empty for any.
+        tier: Of an agent's join token.
+        is_development: Nobody was asked who they are, because only this machine can reach us.
+    """
+
+    principal: str
+    role: Role
+    pool: str = ""
+    tier: str = ""
+    is_development: bool = False
+
+    def may(self, role: Role) -> bool:
+        """Say whether a role's rights are among the caller's."""
+        return role in RANKS and RANKS.get(self.role, -1) >= RANKS[role]
+
+
+@dataclass
+class Api:
+    """One server's side of the API.
+
+    Attributes:
+        is_loopback: The server listens where only this machine can reach it.
+        stopping: Set when streams shall end.
+    """
+
+    engine: Engine
+    links: AgentLinks
+    is_loopback: bool
+    has_admin: bool = False
+    """An admin token has been seen; from then on nobody gets in without a token."""
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+def api_of(connection: AnyConnection) -> Api:
+    """Return the server's side of a connection."""
+    return cast("Api", connection.app.state.api)
+
+
+def caller_of(connection: AnyConnection) -> Caller:
+    """Return who asks; the guard has put it there."""
+    scope = cast("dict[str, Any]", connection.scope)
+    return cast("Caller", scope[CALLER_KEY])
+
+
+async def or_stopping(api: Api, work: Coroutine[Any, Any, T]) -> T | None:
+    """Do something that may take long; give it up with `None` when the server stops."""
+    working = asyncio.ensure_future(work)
+    stopping = asyncio.ensure_future(api.stopping.wait())
+    try:
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        for task in (working, stopping):
+            task.cancel()
+        await asyncio.gather(working, stopping, return_exceptions=True)

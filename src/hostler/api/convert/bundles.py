@@ -1,0 +1,123 @@
+"""Bundles, replicas and allocations."""
+
+from __future__ import annotations
+
+from hostler.api.convert.shapes import requirement
+from hostler.core.fleet import Fleet
+from hostler.model import Allocation, Bundle, Replica
+from hostler.model.allocation import AllocationPhase
+from hostler.model.replica import ReplicaPhase
+from hostler.wire.http import (
+    AllocationView,
+    BundleView,
+    EndedView,
+    JobView,
+    ReplicaView,
+    SpreadView,
+)
+
+_DESIRED_NOT = (ReplicaPhase.DORMANT, ReplicaPhase.STOPPING, ReplicaPhase.ENDED)
+
+
+def bundle(fleet: Fleet, record: Bundle) -> BundleView:
+    """Show a bundle, with its replicas counted."""
+    replicas = [
+        fleet.replicas[key] for key in fleet.index.replicas_by_bundle.keys(record.bundle_id)
+    ]
+    phases = [replica.phase for replica in replicas]
+    return BundleView(
+        bundle_id=record.bundle_id,
+        pool=record.pool,
+        fallback_pools=list(record.fallback_pools),
+        replica_count=record.replica_count,
+        spread=[SpreadView(over=one.over, is_required=one.is_required) for one in record.spread],
+        is_primary_interruptible=record.is_primary_interruptible,
+        labels=dict(record.labels),
+        generation=record.generation,
+        phase=record.phase,
+        phase_since_at_ms=record.phase_since_at_ms,
+        submitted_by=record.submitted_by,
+        jobs=[
+            JobView(
+                name=job.name,
+                band=job.band,
+                is_dormant=job.is_dormant,
+                requires=requirement(job.requirement),
+                argv=list(job.launch.argv),
+                readiness=str(type(job.launch.readiness).__struct_config__.tag),
+                disconnect=job.launch.disconnect,
+            )
+            for job in record.jobs
+        ],
+        desired_count=sum(phase not in _DESIRED_NOT for phase in phases),
+        placed_count=phases.count(ReplicaPhase.PLACED),
+        ready_count=sum(
+            found is not None and found.phase is AllocationPhase.READY
+            for found in (allocation_of(fleet, replica.replica_id) for replica in replicas)
+        ),
+        pending_count=phases.count(ReplicaPhase.PENDING) + phases.count(ReplicaPhase.BACKING_OFF),
+        failed_count=phases.count(ReplicaPhase.BROKEN) + phases.count(ReplicaPhase.DROPPED),
+    )
+
+
+def allocation_of(fleet: Fleet, replica_id: str) -> Allocation | None:
+    """Return the live allocation of a replica; the newest while an older one is still ending."""
+    keys = fleet.index.allocations_by_replica.keys(replica_id)
+    return fleet.allocations[keys[-1]] if keys else None
+
+
+def replica(fleet: Fleet, record: Replica) -> ReplicaView:
+    """Show a replica and the place that it has."""
+    placed = allocation_of(fleet, record.replica_id)
+    return ReplicaView(
+        replica_id=record.replica_id,
+        bundle_id=record.bundle_id,
+        job=record.job,
+        index=record.index,
+        role=record.role,
+        band=record.band,
+        generation=record.generation,
+        phase=record.phase,
+        phase_since_at_ms=record.phase_since_at_ms,
+        reason=record.reason,
+        reason_detail=record.reason_detail,
+        is_recovery=record.is_recovery,
+        retry_at_ms=record.retry_at_ms,
+        restart_count=len(record.restart_at_ms),
+        allocation_id=placed.allocation_id if placed else None,
+        allocation_phase=placed.phase if placed else None,
+        node_id=placed.node_id if placed else None,
+        degraded_by=list(placed.degraded_by) if placed else [],
+    )
+
+
+def allocation(record: Allocation) -> AllocationView:
+    """Show an allocation."""
+    return AllocationView(
+        allocation_id=record.allocation_id,
+        replica_id=record.replica_id,
+        bundle_id=record.bundle_id,
+        job=record.job,
+        replica_index=record.replica_index,
+        role=record.role,
+        band=record.band,
+        node_id=record.node_id,
+        epoch=record.epoch,
+        requires=requirement(record.requirement),
+        devices={kind: list(ids) for kind, ids in record.devices.items()},
+        degraded_by=list(record.degraded_by),
+        phase=record.phase,
+        phase_since_at_ms=record.phase_since_at_ms,
+        created_at_ms=record.created_at_ms,
+        started_at_ms=record.started_at_ms,
+        ready_at_ms=record.ready_at_ms,
+        stop_reason=record.stop_reason,
+        ended=None
+        if record.ended is None
+        else EndedView(
+            cause=record.ended.cause,
+            exit_code=record.ended.exit_code,
+            signal=record.ended.signal,
+            message=record.ended.message,
+        ),
+    )

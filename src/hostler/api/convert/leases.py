@@ -1,0 +1,51 @@
+"""Leases."""
+
+from __future__ import annotations
+
+from hostler.api.convert.shapes import requirement
+from hostler.core.fleet import Fleet
+from hostler.model import Lease
+from hostler.model.lease import LeasePhase
+from hostler.model.shape import NOTHING_REQUIRED
+from hostler.wire.http import LeaseView, RequirementView
+
+_NOTHING = RequirementView()
+
+
+def lease(record: Lease, position: int | None = None) -> LeaseView:
+    """Show a lease."""
+    needs_nothing = record.requirement == NOTHING_REQUIRED
+    return LeaseView(
+        lease_id=record.lease_id,
+        pool=record.pool,
+        holder=record.holder,
+        key=record.fairness_key,
+        requires=_NOTHING if needs_nothing else requirement(record.requirement),
+        labels=record.labels,
+        priority=record.priority,
+        affinity_node_id=record.affinity_node_id,
+        phase=record.phase,
+        phase_since_at_ms=record.phase_since_at_ms,
+        requested_at_ms=record.requested_at_ms,
+        wait_deadline_at_ms=record.wait_deadline_at_ms,
+        position=position,
+        reason=record.reason,
+        reason_detail=record.reason_detail,
+        node_id=record.node_id,
+        epoch=record.epoch,
+        granted_at_ms=record.granted_at_ms,
+        heartbeat_at_ms=record.heartbeat_at_ms,
+        lease_ms=record.lease_ms,
+        expires_at_ms=record.expires_at_ms,
+        ends_at_ms=record.ends_at_ms,
+        outcome=record.outcome,
+        outcome_detail=record.outcome_detail,
+    )
+
+
+def position(fleet: Fleet, record: Lease) -> int | None:
+    """Return a lease's place in line, from 0; costs a sort of the line."""
+    if record.phase is not LeasePhase.WAITING:
+        return None
+    line = fleet.index.leases_waiting.keys(record.pool)
+    return line.index(record.lease_id) if record.lease_id in line else None

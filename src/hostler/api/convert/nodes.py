@@ -1,0 +1,136 @@
+"""Nodes and pools, with the notes of the controllers about them."""
+
+from __future__ import annotations
+
+from hostler.api.convert.shapes import shape
+from hostler.core.fleet import Fleet
+from hostler.core.indexes import tier_key
+from hostler.core.uses import Use, use_key
+from hostler.model import Node, Pool
+from hostler.model.node import NodePhase
+from hostler.model.pool import Offer, Tier
+from hostler.wire.http import (
+    CordonView,
+    DrainView,
+    LaunchFailureView,
+    NodeView,
+    NoteView,
+    OfferView,
+    PoolView,
+    TierView,
+)
+
+
+def notes(fleet: Fleet, key: str) -> list[NoteView]:
+    """Show why nothing is done (yet) about a record, by controller."""
+    return [
+        NoteView(by=by, reason=note.reason, detail=note.detail, since_at_ms=note.since_at_ms)
+        for by, note in sorted(fleet.notes.get(key, {}).items())
+    ]
+
+
+def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
+    """Show a node."""
+    cordon, drain, failure = record.cordon, record.drain, record.launch_failure
+    return NodeView(
+        node_id=record.node_id,
+        pool=record.pool,
+        tier=record.tier,
+        provider=record.provider,
+        offer=record.offer,
+        origin=record.origin,
+        zone=record.zone,
+        reliability=record.reliability,
+        price_microusd_per_hour=record.price_microusd_per_hour,
+        shape=shape(record.shape),
+        is_inventory_reported=record.is_inventory_reported,
+        phase=record.phase,
+        phase_since_at_ms=record.phase_since_at_ms,
+        created_at_ms=record.created_at_ms,
+        epoch=record.epoch,
+        machine_id=record.machine_id,
+        launch_failure=None
+        if failure is None
+        else LaunchFailureView(
+            code=failure.code, message=failure.message, is_certain=failure.is_certain
+        ),
+        hostname=record.hostname,
+        health=record.health,
+        health_since_at_ms=record.health_since_at_ms,
+        silent_since_at_ms=record.silent_since_at_ms,
+        is_connected=is_connected,
+        cordon=None
+        if cordon is None
+        else CordonView(by=cordon.by, reason=cordon.reason, at_ms=cordon.at_ms),
+        drain=None
+        if drain is None
+        else DrainView(
+            by=drain.by,
+            deadline_at_ms=drain.deadline_at_ms,
+            then_retire=drain.then_retire,
+            is_overdue=drain.is_overdue,
+        ),
+        retire_reason=record.retire_reason,
+        is_spare=record.is_spare,
+        spare_band=record.spare_band,
+        slot_count=record.slot_count,
+        lease_count=record.lease_count,
+        allocation_count=record.allocation_count,
+        use_count=record.use_count,
+        idle_since_at_ms=record.idle_since_at_ms,
+        notes=notes(fleet, record.node_id),
+    )
+
+
+def pool(fleet: Fleet, record: Pool) -> PoolView:
+    """Show a pool, with its nodes and leases counted."""
+    index = fleet.index
+
+    def in_phase(phase: NodePhase) -> int:
+        return index.nodes_by_pool_phase.count(f"{record.name}/{phase.value}")
+
+    return PoolView(
+        name=record.name,
+        is_enabled=record.is_enabled,
+        generation=record.generation,
+        tiers=[_tier(fleet, record, tier) for tier in record.tiers],
+        warm_count=record.warm_count,
+        spare_count=record.spare_count,
+        spare_band=record.spare_band,
+        slot_count=record.slot_count,
+        node_count=index.nodes_by_pool.count(record.name),
+        starting_count=in_phase(NodePhase.REQUESTED) + in_phase(NodePhase.STARTING),
+        ready_count=in_phase(NodePhase.READY),
+        idle_count=index.nodes_by_use.count(use_key(record.name, Use.WARM))
+        + index.nodes_by_use.count(use_key(record.name, Use.SPARE)),
+        present_spare_count=index.nodes_spare.count(record.name),
+        held_count=index.leases_held.count(record.name),
+        waiting_count=index.leases_waiting.count(record.name),
+        lease_ms=record.lease_ms,
+        lease_ms_max=record.lease_ms_max,
+        notes=notes(fleet, record.name),
+    )
+
+
+def _tier(fleet: Fleet, record: Pool, tier: Tier) -> TierView:
+    return TierView(
+        name=tier.name,
+        kind=tier.kind,
+        provider=tier.provider,
+        reliability=tier.reliability,
+        zone=tier.zone,
+        node_count=fleet.index.nodes_by_tier.count(tier_key(record.name, tier.name)),
+        node_count_max=tier.node_count_max,
+        offers=[_offer(fleet, record, tier, offer) for offer in tier.offers],
+    )
+
+
+def _offer(fleet: Fleet, record: Pool, tier: Tier, offer: Offer) -> OfferView:
+    cooldown = fleet.cooldowns.get(f"{record.name}/{tier.name}/{offer.name}")
+    is_cooling = cooldown is not None and cooldown.until_at_ms > fleet.now_ms
+    return OfferView(
+        name=offer.name,
+        shape=shape(offer.shape),
+        price_microusd_per_hour=offer.price_microusd_per_hour,
+        cooling_until_at_ms=cooldown.until_at_ms if cooldown and is_cooling else None,
+    )

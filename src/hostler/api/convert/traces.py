@@ -1,0 +1,36 @@
+"""Placement decisions."""
+
+from __future__ import annotations
+
+from hostler.model.trace import Attempt, Decision
+from hostler.wire.http import AttemptView, CandidateView, DecisionView, FilteredView
+
+
+def decision(record: Decision) -> DecisionView:
+    """Show one placement decision."""
+    return DecisionView(
+        at_ms=record.at_ms,
+        is_recovery=record.is_recovery,
+        outcome=record.outcome,
+        node_id=record.node_id,
+        rule=record.rule,
+        degraded_by=list(record.degraded_by),
+        attempts=[_attempt(one) for one in record.attempts],
+    )
+
+
+def _attempt(record: Attempt) -> AttemptView:
+    return AttemptView(
+        pool=record.pool,
+        tier=record.tier,
+        candidate_count=record.candidate_count,
+        filtered_count=record.filtered_count,
+        scored_count=record.scored_count,
+        filtered_by_reason=dict(record.filtered_by_reason),
+        filtered=[
+            FilteredView(node_id=one.node_id, reason=one.reason, detail=one.detail)
+            for one in record.filtered
+        ],
+        scored=[CandidateView(node_id=one.node_id, score=list(one.score)) for one in record.scored],
+        outcome=record.outcome,
+    )

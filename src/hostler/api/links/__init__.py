@@ -1,0 +1,1 @@
+"""Links to agents: one WebSocket each, dialled by the agent, resumed after a break."""

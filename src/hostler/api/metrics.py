@@ -1,0 +1,110 @@
+"""Metrics in Prometheus' text format (version 0.0.4), read off the fleet when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+import hostler
+from hostler.api.context import Api
+from hostler.core.fleet import Fleet
+from hostler.core.uses import Use, use_key
+from hostler.engine.gauges import Gauges
+
+
+async def exposition(api: Api) -> bytes:
+    """Return all metrics as text."""
+    families = await api.engine.read(lambda fleet: list(_fleet(fleet)))
+    families += _engine(api.engine.gauges)
+    families.append(
+        GaugeMetricFamily(
+            "hostler_agents_connected", "Agents whose link is up", api.links.connected_count
+        )
+    )
+    registry = CollectorRegistry()
+    registry.register(_Given(families))
+    return generate_latest(registry)
+
+
+class _Given(Collector):
+    def __init__(self, families: list[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> list[Metric]:
+        return self._families
+
+
+def _gauge(name: str, told: str, labels: list[str]) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"hostler_{name}", told, labels=labels)
+
+
+def _fleet(fleet: Fleet) -> Iterator[Metric]:
+    info = _gauge("build_info", "The server's version", ["version"])
+    info.add_metric([hostler.__version__], 1)
+    yield info
+    yield GaugeMetricFamily("hostler_revision", "Commits of the store", fleet.revision)
+    yield GaugeMetricFamily("hostler_events", "Committed events", fleet.event_seq)
+    yield GaugeMetricFamily(
+        "hostler_outbox_commands", "Commands that are not settled", len(fleet.commands)
+    )
+    index = fleet.index
+    for name, told, by_phase in (
+        ("nodes", "Nodes by phase", index.nodes_by_phase),
+        ("replicas", "Replicas by phase", index.replicas_by_phase),
+        ("allocations", "Live allocations by phase", index.allocations_by_phase),
+    ):
+        family = _gauge(name, told, ["phase"])
+        for phase in by_phase.buckets():
+            family.add_metric([phase], by_phase.count(phase))
+        yield family
+    yield from _pools(fleet)
+
+
+def _pools(fleet: Fleet) -> Iterator[Metric]:
+    index = fleet.index
+    nodes = _gauge("pool_nodes", "Nodes of a pool that are not retired", ["pool"])
+    warm = _gauge("pool_warm_nodes", "Nodes ready for whoever comes next", ["pool"])
+    warm_desired = _gauge("pool_warm_desired", "Warm nodes that are to be kept", ["pool"])
+    spares = _gauge("pool_spare_nodes", "Nodes kept for recovery", ["pool"])
+    held = _gauge("pool_leases_held", "Leases held", ["pool"])
+    waiting = _gauge("pool_leases_waiting", "Leases in line", ["pool"])
+    for pool in fleet.pools.in_order():
+        nodes.add_metric([pool.name], index.nodes_by_pool.count(pool.name))
+        warm.add_metric([pool.name], index.nodes_by_use.count(use_key(pool.name, Use.WARM)))
+        warm_desired.add_metric([pool.name], pool.warm_count)
+        spares.add_metric([pool.name], index.nodes_spare.count(pool.name))
+        held.add_metric([pool.name], index.leases_held.count(pool.name))
+        waiting.add_metric([pool.name], index.leases_waiting.count(pool.name))
+    yield from (nodes, warm, warm_desired, spares, held, waiting)
+
+
+def _engine(gauges: Gauges) -> list[Metric]:
+    def counter(name: str, told: str, value: float) -> CounterMetricFamily:
+        return CounterMetricFamily(f"hostler_{name}", told, value)
+
+    inputs = CounterMetricFamily("hostler_inputs", "Inputs absorbed", labels=["input"])
+    for name, count in sorted(gauges.input_counts.items()):
+        inputs.add_metric([name], count)
+    outcomes = CounterMetricFamily(
+        "hostler_commands_settled", "How attempts at commands ended", labels=["command", "code"]
+    )
+    for (command, code), count in sorted(gauges.outcome_counts.items()):
+        outcomes.add_metric([command, code], count)
+    return [
+        GaugeMetricFamily(
+            "hostler_started_seconds", "When the server started", gauges.started_at_ms / 1_000
+        ),
+        counter("steps", "Steps of the core", gauges.step_count),
+        counter("step_seconds", "Time in steps", gauges.step_us_total / 1e6),
+        counter("commits", "Commits", gauges.commit_count),
+        counter("commit_seconds", "Time in commits", gauges.commit_us_total / 1e6),
+        counter("commits_failed", "Commits that did not happen", gauges.commit_failed_count),
+        counter("commits_doubtful", "Commits in doubt", gauges.commit_doubtful_count),
+        counter("scan_finds", "Records that full scans had to write", gauges.scan_find_count),
+        inputs,
+        outcomes,
+    ]

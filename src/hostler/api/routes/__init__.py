@@ -1,0 +1,28 @@
+"""Handlers by noun. `ROUTES` is all of them."""
+
+from hostler.api.routes import (
+    agents,
+    allocations,
+    bundles,
+    events,
+    execs,
+    leases,
+    nodes,
+    plans,
+    system,
+    tokens,
+)
+
+ROUTES = [
+    *system.ROUTES,
+    *bundles.ROUTES,
+    *allocations.ROUTES,
+    *nodes.ROUTES,
+    *plans.ROUTES,
+    *leases.ROUTES,
+    *execs.ROUTES,
+    *tokens.ROUTES,
+    *events.ROUTES,
+    *agents.ROUTES,
+]
+"""Every handler of the API."""

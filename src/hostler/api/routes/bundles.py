@@ -1,0 +1,204 @@
+"""Bundles: submitting, planning, looking at them and their replicas, deleting."""
+
+from __future__ import annotations
+
+from litestar import Response, delete, get, post
+
+from hostler.api.context import Api, api_of, caller_of
+from hostler.api.convert import bundles as views
+from hostler.api.errors import HttpRequest, missing
+from hostler.api.gateway import bundle_document, common, submit
+from hostler.api.http import PAGING, Operation, Parameter, Query, answer, described, page
+from hostler.base.ids import BundleId, replica_id
+from hostler.core.fleet import Fleet
+from hostler.core.inputs import DeleteBundle, StartJob
+from hostler.engine.translate import submit_bundle
+from hostler.model import Bundle, Replica
+from hostler.model.token import Role
+from hostler.wire.documents import BundleDocument
+from hostler.wire.http import BundleView, Page, ReplicaView
+
+
+async def _view(api: Api, bundle_id: str) -> BundleView:
+    def read(fleet: Fleet) -> BundleView | None:
+        found = fleet.bundles.get(bundle_id)
+        return None if found is None else views.bundle(fleet, found)
+
+    view = await api.engine.read(read)
+    if view is None:
+        raise missing(Bundle.KIND, bundle_id)
+    return view
+
+
+@post(
+    "/v1/bundles",
+    **described(
+        Operation(
+            summary="Create a bundle, or change what is desired of one",
+            body=BundleDocument,
+            answer=BundleView,
+            status=201,
+            role=Role.OPERATOR,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def submit_one(request: HttpRequest) -> Response[bytes]:
+    """Answers 200 when nothing had to be changed."""
+    api, caller = api_of(request), caller_of(request)
+    document = await bundle_document(request)
+    accepted = await submit(api, submit_bundle(document, **common(request, caller.principal)))
+    return answer(await _view(api, document.bundle), 200 if accepted.is_repeat else 201)
+
+
+@get(
+    "/v1/bundles",
+    **described(
+        Operation(
+            summary="List bundles",
+            answer=Page[BundleView],
+            role=Role.VIEWER,
+            parameters=PAGING,
+        )
+    ),
+)
+async def list_all(request: HttpRequest) -> Response[bytes]:
+    """All bundles that are not forgotten."""
+    return await page(
+        request,
+        Query(request),
+        lambda fleet: fleet.bundles.rows,
+        lambda fleet, key: views.bundle(fleet, fleet.bundles[key]),
+    )
+
+
+@get(
+    "/v1/bundles/{bundle_id:str}",
+    **described(
+        Operation(summary="Get a bundle", answer=BundleView, role=Role.VIEWER, statuses=(404,))
+    ),
+)
+async def get_one(request: HttpRequest, bundle_id: str) -> Response[bytes]:
+    """One bundle, with its replicas counted."""
+    return answer(await _view(api_of(request), bundle_id))
+
+
+@delete(
+    "/v1/bundles/{bundle_id:str}",
+    **described(
+        Operation(
+            summary="Stop everything of a bundle, then forget it",
+            answer=BundleView,
+            status=202,
+            role=Role.OPERATOR,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def delete_one(request: HttpRequest, bundle_id: str) -> Response[bytes]:
+    """Answers at once with the bundle as it is on its way out."""
+    api, caller = api_of(request), caller_of(request)
+    before = await _view(api, bundle_id)
+    await submit(
+        api, DeleteBundle(bundle_id=BundleId(bundle_id), **common(request, caller.principal))
+    )
+    found = api.engine.peek(Bundle.KIND, bundle_id)
+    return answer(before if found is None else await _after(api, bundle_id, before), 202)
+
+
+async def _after(api: Api, bundle_id: str, before: BundleView) -> BundleView:
+    """Show the bundle, or how it last was when it is gone already."""
+
+    def read(fleet: Fleet) -> BundleView:
+        found = fleet.bundles.get(bundle_id)
+        return before if found is None else views.bundle(fleet, found)
+
+    return await api.engine.read(read)
+
+
+@post(
+    "/v1/bundles/{bundle_id:str}/jobs/{job:str}/start",
+    **described(
+        Operation(
+            summary="Start the replicas of a job that are dormant, dropped or broken",
+            answer=BundleView,
+            role=Role.OPERATOR,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def start_job(request: HttpRequest, bundle_id: str, job: str) -> Response[bytes]:
+    """The replicas become pending and are placed as others are."""
+    api, caller = api_of(request), caller_of(request)
+    await submit(
+        api,
+        StartJob(bundle_id=BundleId(bundle_id), job=job, **common(request, caller.principal)),
+    )
+    return answer(await _view(api, bundle_id))
+
+
+@get(
+    "/v1/replicas",
+    **described(
+        Operation(
+            summary="List replicas",
+            answer=Page[ReplicaView],
+            role=Role.VIEWER,
+            parameters=(
+                *PAGING,
+                Parameter("bundle", "string", "Only those of this bundle."),
+                Parameter("phase", "string", "Only those in this phase."),
+            ),
+        )
+    ),
+)
+async def list_replicas(request: HttpRequest) -> Response[bytes]:
+    """Replicas and where they are."""
+    query = Query(request)
+    bundle, phase = query.text("bundle"), query.text("phase")
+
+    def view(fleet: Fleet, key: str) -> ReplicaView | None:
+        found = fleet.replicas[key]
+        return None if phase and found.phase != phase else views.replica(fleet, found)
+
+    return await page(
+        request,
+        query,
+        lambda fleet: (
+            fleet.index.replicas_by_bundle.keys(bundle) if bundle else fleet.replicas.rows
+        ),
+        view,
+    )
+
+
+@get(
+    "/v1/replicas/{bundle_id:str}/{job:str}/{index:int}",
+    **described(
+        Operation(summary="Get a replica", answer=ReplicaView, role=Role.VIEWER, statuses=(404,))
+    ),
+)
+async def get_replica(
+    request: HttpRequest, bundle_id: str, job: str, index: int
+) -> Response[bytes]:
+    """One replica and where it is."""
+    key = replica_id(bundle_id, job, index)
+
+    def read(fleet: Fleet) -> ReplicaView | None:
+        found = fleet.replicas.get(key)
+        return None if found is None else views.replica(fleet, found)
+
+    view = await api_of(request).engine.read(read)
+    if view is None:
+        raise missing(Replica.KIND, key)
+    return answer(view)
+
+
+ROUTES = [
+    submit_one,
+    list_all,
+    get_one,
+    delete_one,
+    start_job,
+    list_replicas,
+    get_replica,
+]

@@ -1,0 +1,250 @@
+"""Leases: into line, held, renewed, given back. The busiest routes: they read single records."""
+
+from __future__ import annotations
+
+from litestar import Response, get, post
+
+from hostler.api.context import Api, Caller, api_of, caller_of, or_stopping
+from hostler.api.convert import leases as views
+from hostler.api.convert.shapes import required
+from hostler.api.errors import Denied, HttpRequest, missing
+from hostler.api.gateway import common, record_of, submit
+from hostler.api.http import (
+    PAGING,
+    Operation,
+    Parameter,
+    Query,
+    answer,
+    body_of,
+    described,
+    page,
+)
+from hostler.base.ids import LeaseId, NodeId
+from hostler.core.fleet import Fleet
+from hostler.core.inputs import AcquireLease, HeartbeatLease, ReleaseLease
+from hostler.model import Lease
+from hostler.model.lease import LeaseOutcome, LeasePhase
+from hostler.model.record import Record
+from hostler.model.token import Role
+from hostler.wire.http import (
+    WAIT_MS_MAX,
+    AcquireRequest,
+    HeartbeatRequest,
+    LeaseView,
+    Page,
+    ReleaseRequest,
+    RevokeRequest,
+)
+
+_ENDED = (LeasePhase.SETTLED, LeasePhase.REFUSED)
+
+
+def _waits_not(record: Record | None) -> bool:
+    return not isinstance(record, Lease) or record.phase is not LeasePhase.WAITING
+
+
+async def _settled(api: Api, lease_id: str, wait_ms: int) -> Lease:
+    """Return a lease, waiting for a while for it to leave the line."""
+    found = api.engine.peek(Lease.KIND, lease_id)
+    if wait_ms and not _waits_not(found):
+        watching = api.engine.watch(Lease.KIND, lease_id, _waits_not, wait_ms)
+        found = await or_stopping(api, watching) or found
+    if not isinstance(found, Lease):
+        raise missing(Lease.KIND, lease_id)
+    return found
+
+
+def _check_pool(caller: Caller, pool: str) -> None:
+    if caller.pool and caller.pool != pool:
+        raise Denied(
+            403, "forbidden", f"this token may lease from pool {caller.pool} only", pool=pool
+        )
+
+
+@post(
+    "/v1/leases",
+    **described(
+        Operation(
+            summary="Ask for a slot of a pool",
+            body=AcquireRequest,
+            answer=LeaseView,
+            status=201,
+            role=Role.LESSEE,
+            statuses=(404, 409, 429),
+        )
+    ),
+)
+async def acquire(request: HttpRequest) -> Response[bytes]:
+    """The lease may be held, still waiting, or refused: its `phase` says which.
+
+    With `wait_ms` the answer comes when it no longer waits. Sent again with the same
+    `Idempotency-Key`, it is the same lease.
+    """
+    api, caller = api_of(request), caller_of(request)
+    asked = await body_of(request, AcquireRequest)
+    _check_pool(caller, asked.pool)
+    accepted = await submit(
+        api,
+        AcquireLease(
+            pool=asked.pool,
+            fairness_key=asked.key,
+            requirement=required(asked.requires),
+            labels=asked.labels,
+            priority=asked.priority,
+            affinity_node_id=None
+            if asked.affinity_node_id is None
+            else NodeId(asked.affinity_node_id),
+            timeout_ms=asked.timeout_ms,
+            lease_ms=asked.lease_ms,
+            **common(request, caller.principal),
+        ),
+    )
+    return answer(views.lease(await _settled(api, accepted.subject_id, asked.wait_ms)))
+
+
+@get(
+    "/v1/leases",
+    **described(
+        Operation(
+            summary="List leases, those in line too",
+            answer=Page[LeaseView],
+            role=Role.VIEWER,
+            parameters=(
+                *PAGING,
+                Parameter("pool", "string", "Only those of this pool."),
+                Parameter("phase", "string", "Only those in this phase."),
+                Parameter("include_ended", "boolean", "Also those that are settled or refused."),
+            ),
+        )
+    ),
+)
+async def list_all(request: HttpRequest) -> Response[bytes]:
+    """Leases that are held or wait, and the ended that are remembered if asked for."""
+    query = Query(request)
+    pool, phase = query.text("pool"), query.text("phase")
+    include_ended = query.flag("include_ended") or bool(phase)
+
+    def view(fleet: Fleet, key: str) -> LeaseView | None:
+        found = fleet.leases[key]
+        is_wanted = (
+            (include_ended or found.phase not in _ENDED)
+            and (not pool or found.pool == pool)
+            and (not phase or found.phase == phase)
+        )
+        return views.lease(found) if is_wanted else None
+
+    return await page(request, query, lambda fleet: fleet.leases.rows, view)
+
+
+@get(
+    "/v1/leases/{lease_id:str}",
+    **described(
+        Operation(
+            summary="Get a lease; with wait_ms, as soon as it waits no longer",
+            answer=LeaseView,
+            role=Role.VIEWER,
+            parameters=(Parameter("wait_ms", "integer", f"Longest wait, {WAIT_MS_MAX} at most."),),
+            statuses=(404,),
+        )
+    ),
+)
+async def get_one(request: HttpRequest, lease_id: str) -> Response[bytes]:
+    """One lease, with its place in line while it waits."""
+    api = api_of(request)
+    wait_ms = Query(request).number("wait_ms", most=WAIT_MS_MAX) or 0
+    found = await _settled(api, lease_id, wait_ms)
+    if found.phase is not LeasePhase.WAITING:
+        return answer(views.lease(found))
+
+    def read(fleet: Fleet) -> LeaseView:
+        now = fleet.leases.get(lease_id) or found
+        return views.lease(now, views.position(fleet, now))
+
+    return answer(await api.engine.read(read))
+
+
+@post(
+    "/v1/leases/{lease_id:str}/heartbeat",
+    **described(
+        Operation(
+            summary="Renew a held lease",
+            body=HeartbeatRequest,
+            answer=LeaseView,
+            role=Role.LESSEE,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def heartbeat(request: HttpRequest, lease_id: str) -> Response[bytes]:
+    """Only its holder, or an operator."""
+    api, caller = api_of(request), caller_of(request)
+    asked = await body_of(request, HeartbeatRequest)
+    await submit(
+        api,
+        HeartbeatLease(
+            lease_id=LeaseId(lease_id),
+            epoch=asked.epoch,
+            is_operator=caller.may(Role.OPERATOR),
+            **common(request, caller.principal),
+        ),
+    )
+    return answer(views.lease(record_of(api, Lease, lease_id)))
+
+
+@post(
+    "/v1/leases/{lease_id:str}/release",
+    **described(
+        Operation(
+            summary="Give a lease back, or leave the line",
+            body=ReleaseRequest,
+            answer=LeaseView,
+            role=Role.LESSEE,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def release(request: HttpRequest, lease_id: str) -> Response[bytes]:
+    """Only its holder, or an operator. Sent again it changes nothing and is answered alike."""
+    asked = await body_of(request, ReleaseRequest)
+    return await _end(
+        request, lease_id, LeaseOutcome(asked.outcome), asked.detail, epoch=asked.epoch
+    )
+
+
+@post(
+    "/v1/leases/{lease_id:str}/revoke",
+    **described(
+        Operation(
+            summary="Take a lease away from its holder",
+            body=RevokeRequest,
+            answer=LeaseView,
+            role=Role.OPERATOR,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def revoke(request: HttpRequest, lease_id: str) -> Response[bytes]:
+    """Its node is not held again."""
+    asked = await body_of(request, RevokeRequest)
+    return await _end(request, lease_id, LeaseOutcome.REVOKED, asked.detail, epoch=None)
+
+
+async def _end(
+    request: HttpRequest, lease_id: str, outcome: LeaseOutcome, detail: str, *, epoch: int | None
+) -> Response[bytes]:
+    api, caller = api_of(request), caller_of(request)
+    await submit(
+        api,
+        ReleaseLease(
+            lease_id=LeaseId(lease_id),
+            epoch=epoch,
+            outcome=outcome,
+            detail=detail,
+            is_operator=caller.may(Role.OPERATOR),
+            **common(request, caller.principal),
+        ),
+    )
+    return answer(views.lease(record_of(api, Lease, lease_id)))
+
+
+ROUTES = [acquire, list_all, get_one, heartbeat, release, revoke]

@@ -1,0 +1,195 @@
+"""Nodes and pools, and what operators ask of nodes."""
+
+from __future__ import annotations
+
+from litestar import Response, get, post
+
+from hostler.api.context import Api, api_of, caller_of
+from hostler.api.convert import nodes as views
+from hostler.api.errors import HttpRequest, missing
+from hostler.api.gateway import common, submit
+from hostler.api.http import (
+    PAGING,
+    Operation,
+    Parameter,
+    Query,
+    answer,
+    body_of,
+    described,
+    page,
+)
+from hostler.base.ids import NodeId
+from hostler.core.fleet import Fleet
+from hostler.core.inputs import CordonNode, DrainNode, UncordonNode
+from hostler.model import Node, Pool
+from hostler.model.node import NodePhase
+from hostler.model.token import Role
+from hostler.wire.http import CordonRequest, DrainRequest, NodeView, Page, PoolView
+
+
+async def _view(api: Api, node_id: str) -> Response[bytes]:
+    def read(fleet: Fleet) -> NodeView | None:
+        found = fleet.nodes.get(node_id)
+        is_connected = api.links.is_connected(node_id)
+        return None if found is None else views.node(fleet, found, is_connected=is_connected)
+
+    view = await api.engine.read(read)
+    if view is None:
+        raise missing(Node.KIND, node_id)
+    return answer(view)
+
+
+@get(
+    "/v1/nodes",
+    **described(
+        Operation(
+            summary="List nodes",
+            answer=Page[NodeView],
+            role=Role.VIEWER,
+            parameters=(
+                *PAGING,
+                Parameter("pool", "string", "Only those of this pool."),
+                Parameter("phase", "string", "Only those in this phase."),
+                Parameter("include_retired", "boolean", "Also those that are retired."),
+            ),
+        )
+    ),
+)
+async def list_all(request: HttpRequest) -> Response[bytes]:
+    """Nodes that are not retired, and the retired that are remembered if asked for."""
+    api, query = api_of(request), Query(request)
+    pool, phase = query.text("pool"), query.text("phase")
+    include_retired = query.flag("include_retired") or phase == NodePhase.RETIRED
+
+    def view(fleet: Fleet, key: str) -> NodeView | None:
+        found = fleet.nodes[key]
+        is_wanted = (
+            (include_retired or found.phase is not NodePhase.RETIRED)
+            and (not pool or found.pool == pool)
+            and (not phase or found.phase == phase)
+        )
+        if not is_wanted:
+            return None
+        return views.node(fleet, found, is_connected=api.links.is_connected(key))
+
+    return await page(request, query, lambda fleet: fleet.nodes.rows, view)
+
+
+@get(
+    "/v1/nodes/{node_id:str}",
+    **described(
+        Operation(summary="Get a node", answer=NodeView, role=Role.VIEWER, statuses=(404,))
+    ),
+)
+async def get_one(request: HttpRequest, node_id: str) -> Response[bytes]:
+    """One node, with the notes about it."""
+    return await _view(api_of(request), node_id)
+
+
+@post(
+    "/v1/nodes/{node_id:str}/cordon",
+    **described(
+        Operation(
+            summary="Let nothing new onto a node",
+            body=CordonRequest,
+            answer=NodeView,
+            role=Role.OPERATOR,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def cordon(request: HttpRequest, node_id: str) -> Response[bytes]:
+    """What is there stays."""
+    api, caller = api_of(request), caller_of(request)
+    asked = await body_of(request, CordonRequest)
+    await submit(
+        api,
+        CordonNode(
+            node_id=NodeId(node_id), reason=asked.reason, **common(request, caller.principal)
+        ),
+    )
+    return await _view(api, node_id)
+
+
+@post(
+    "/v1/nodes/{node_id:str}/uncordon",
+    **described(
+        Operation(
+            summary="Let new work onto a node again; ends its drain too",
+            answer=NodeView,
+            role=Role.OPERATOR,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def uncordon(request: HttpRequest, node_id: str) -> Response[bytes]:
+    """A node that is already retiring cannot be called back."""
+    api, caller = api_of(request), caller_of(request)
+    await submit(api, UncordonNode(node_id=NodeId(node_id), **common(request, caller.principal)))
+    return await _view(api, node_id)
+
+
+@post(
+    "/v1/nodes/{node_id:str}/drain",
+    **described(
+        Operation(
+            summary="Cordon a node and move what is there by a deadline",
+            body=DrainRequest,
+            answer=NodeView,
+            role=Role.OPERATOR,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def drain(request: HttpRequest, node_id: str) -> Response[bytes]:
+    """Answers at once; the node is drained when the event `node_drained` says so."""
+    api, caller = api_of(request), caller_of(request)
+    asked = await body_of(request, DrainRequest)
+    await submit(
+        api,
+        DrainNode(
+            node_id=NodeId(node_id),
+            deadline_ms=asked.deadline_ms,
+            then_retire=asked.then_retire,
+            **common(request, caller.principal),
+        ),
+    )
+    return await _view(api, node_id)
+
+
+@get(
+    "/v1/pools",
+    **described(
+        Operation(summary="List pools", answer=Page[PoolView], role=Role.VIEWER, parameters=PAGING)
+    ),
+)
+async def list_pools(request: HttpRequest) -> Response[bytes]:
+    """Pools with their nodes and leases counted."""
+    return await page(
+        request,
+        Query(request),
+        lambda fleet: fleet.pools.rows,
+        lambda fleet, key: views.pool(fleet, fleet.pools[key]),
+    )
+
+
+@get(
+    "/v1/pools/{name:str}",
+    **described(
+        Operation(summary="Get a pool", answer=PoolView, role=Role.VIEWER, statuses=(404,))
+    ),
+)
+async def get_pool(request: HttpRequest, name: str) -> Response[bytes]:
+    """One pool with its nodes and leases counted."""
+
+    def read(fleet: Fleet) -> PoolView | None:
+        found = fleet.pools.get(name)
+        return None if found is None else views.pool(fleet, found)
+
+    view = await api_of(request).engine.read(read)
+    if view is None:
+        raise missing(Pool.KIND, name)
+    return answer(view)
+
+
+ROUTES = [list_all, get_one, cordon, uncordon, drain, list_pools, get_pool]
