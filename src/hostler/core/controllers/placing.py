@@ -43,8 +43,10 @@ def reconcile(txn: Txn) -> None:
     for node in nodes:
         assigning.start_reserved(txn, node)
     groups = _groups_to_try(txn, nodes)
-    if groups:
-        _Pass(txn).run(groups)
+    while groups:
+        tried = _Pass(txn)
+        tried.run(groups)
+        groups = _groups_let_in(txn, tried.used_spares)
 
 
 # -- who is tried ------------------------------------------------------------------------------
@@ -67,6 +69,18 @@ def _groups_to_try(txn: Txn, nodes: Sequence[Node]) -> list[str]:
         group
         for group in waiting
         if group in fresh or _has_opening(txn, survey, group, openings, growth_pools)
+    ]
+
+
+def _groups_let_in(txn: Txn, node_ids: Sequence[str]) -> list[str]:
+    """Return the demands that fit on spares that are none any more: what they have left is open."""
+    used = [txn.fleet.nodes[node_id] for node_id in node_ids]
+    openings = [node for node in used if not standing_of(node)]
+    survey = Survey(txn.fleet)
+    return [
+        group
+        for group in txn.fleet.index.replicas_pending.buckets()
+        if _has_opening(txn, survey, group, openings, frozenset())
     ]
 
 
@@ -130,6 +144,7 @@ class _Pass:
         self.survey = Survey(txn.fleet)
         self.lines: dict[str, Iterator[str]] = {}
         self.queue: list[tuple[Order, str, str]] = []
+        self.used_spares: list[str] = []
 
     def run(self, groups: list[str]) -> None:
         """Try the members of each group until it is empty or given up."""
@@ -165,6 +180,9 @@ class _Pass:
         else:
             node_id = assigning.assign(self.txn, replica, *spec, verdict, verdict.option)
             self.survey.look_again(node_id)
+            place = verdict.option.place
+            if place is not None and place.node.is_spare:
+                self.used_spares.append(node_id)
         return verdict
 
     def _obstacle(self, pool: Pool, tier: Tier, offer: Offer) -> Reason | None:

@@ -59,7 +59,8 @@ def demand_of(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, now_ms: 
         allocation = fleet.allocations[key]
         counts[allocation.node_id] = counts.get(allocation.node_id, 0) + 1
         node = fleet.nodes.get(allocation.node_id)
-        if node is not None and allocation.job == job.name:
+        is_sibling = allocation.job == job.name and allocation.replica_id != replica.replica_id
+        if node is not None and is_sibling:
             siblings.append(domains_of(node))
     avoided = [each for each in replica.avoided if each.until_at_ms >= now_ms]
     return Demand(

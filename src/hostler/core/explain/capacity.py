@@ -1,0 +1,135 @@
+"""Why nodes, pools and leases are as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hostler.base.ids import LeaseId, NodeId
+from hostler.core.explain.answer import Explanation, Why, next_at_ms, notes, why
+from hostler.core.fleet import Fleet
+from hostler.core.sentences import SENTENCES
+from hostler.model import Lease, Node, Pool
+from hostler.model.command import EndLease
+from hostler.model.lease import LeasePhase
+from hostler.model.node import NodePhase
+from hostler.model.reason import Reason
+
+
+def explain_node(fleet: Fleet, node_id: NodeId) -> Explanation | None:
+    """Explain a node."""
+    node = fleet.nodes.get(node_id)
+    if node is None:
+        return None
+    ids = [f"{node_id}/{verb}/{node.epoch}" for verb in ("launch", "check", "stop")]
+    ids = [each for each in ids if each in fleet.commands]
+    ids += fleet.index.commands_by_target.keys(f"node:{node_id}")
+    return Explanation(
+        about=node_id,
+        kind="node",
+        phase=node.phase.value,
+        summary=_node_summary(node),
+        reasons=(*_node_reasons(node), *notes(fleet, node_id)),
+        next_at_ms=next_at_ms(fleet, node),
+        commands=tuple(ids),
+    )
+
+
+def _node_summary(node: Node) -> str:
+    held = f"{node.allocation_count} allocations and {node.lease_count} leases"
+    match node.phase:
+        case NodePhase.REQUESTED:
+            return f"Its machine ({node.offer}) is asked for at {node.provider}."
+        case NodePhase.STARTING:
+            return "Its machine exists; its agent has not said hello."
+        case NodePhase.READY if node.takes_work:
+            return f"It takes work and holds {held}."
+        case NodePhase.READY:
+            return f"It is {node.health.value}, takes nothing new and holds {held}."
+        case NodePhase.DRAINING:
+            return f"It is being emptied to retire ({_cause(node)}) and holds {held}."
+        case NodePhase.STOPPING:
+            return f"Its machine is being stopped ({_cause(node)})."
+        case NodePhase.RETIRED:
+            return f"Its machine is gone ({_cause(node)})."
+
+
+def _cause(node: Node) -> str:
+    return "for no reason given" if node.retire_reason is None else node.retire_reason.value
+
+
+def _node_reasons(node: Node) -> Iterator[Why]:
+    if node.cordon is not None:
+        told = f"by {node.cordon.by}: {node.cordon.reason}".rstrip(": ")
+        yield why("record", Reason.CORDONED, told, node.cordon.at_ms)
+    if node.drain is not None:
+        told = f"by {node.drain.by}"
+        yield why("record", Reason.DRAINING, told, node.phase_since_at_ms)
+    if node.is_spare:
+        told = f"for {node.spare_band or 'gold and silver'}"
+        yield why("record", Reason.SPARE_RESERVED, told, node.idle_since_at_ms or 0)
+    if node.launch_failure is not None:
+        told = f"{node.launch_failure.code}: {node.launch_failure.message}"
+        yield why("record", Reason.NODE_NOT_RUNNING, told, node.phase_since_at_ms)
+
+
+def explain_lease(fleet: Fleet, lease_id: LeaseId) -> Explanation | None:
+    """Explain a lease."""
+    lease = fleet.leases.get(lease_id)
+    if lease is None:
+        return None
+    reasons: Sequence[Why] = ()
+    if lease.reason is not None:
+        reasons = (why("record", lease.reason, lease.reason_detail, lease.requested_at_ms),)
+    return Explanation(
+        about=lease_id,
+        kind="lease",
+        phase=lease.phase.value,
+        summary=_lease_summary(lease),
+        reasons=(*reasons, *notes(fleet, lease_id)),
+        next_at_ms=next_at_ms(fleet, lease),
+        commands=tuple(_lease_commands(fleet, lease)),
+    )
+
+
+def _lease_summary(lease: Lease) -> str:
+    match lease.phase:
+        case LeasePhase.WAITING:
+            return "It waits in line." if lease.reason is None else SENTENCES[lease.reason][0]
+        case LeasePhase.HELD:
+            return f"It holds a slot on {lease.node_id}, with epoch {lease.epoch}."
+        case LeasePhase.SETTLED:
+            outcome = "" if lease.outcome is None else f" {lease.outcome.value}"
+            return f"It held a slot on {lease.node_id} and was settled{outcome}."
+        case LeasePhase.REFUSED:
+            told = "" if lease.reason is None else f" {SENTENCES[lease.reason][0]}"
+            return f"It was refused.{told}"
+
+
+def _lease_commands(fleet: Fleet, lease: Lease) -> Iterator[str]:
+    for key in fleet.index.commands_by_target.keys(f"node:{lease.node_id}"):
+        command = fleet.commands[key].command
+        if isinstance(command, EndLease) and command.lease_id == lease.lease_id:
+            yield key
+
+
+def explain_pool(fleet: Fleet, name: str) -> Explanation | None:
+    """Explain a pool: what it has and what it waits for."""
+    pool = fleet.pools.get(name)
+    if pool is None:
+        return None
+    return Explanation(
+        about=name,
+        kind="pool",
+        phase="enabled" if pool.is_enabled else "disabled",
+        summary=_pool_summary(fleet, pool),
+        reasons=tuple(notes(fleet, name)),
+    )
+
+
+def _pool_summary(fleet: Fleet, pool: Pool) -> str:
+    index = fleet.index
+    counts = {
+        phase: index.nodes_by_pool_phase.count(f"{pool.name}/{phase.value}") for phase in NodePhase
+    }
+    told = [f"{count} {phase.value}" for phase, count in counts.items() if count]
+    return f"It has {', '.join(told) if told else 'no'} nodes."

@@ -1,0 +1,214 @@
+"""Sentences: every reason in words, and what a person can do about it.
+
+The words explain; programs go by the reason. A reason without a sentence fails the tests.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hostler.model.reason import Reason
+
+SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
+    # a node is not chosen
+    Reason.WRONG_POOL: (
+        "The node is in another pool.",
+        "Name its pool as the bundle's pool or as a fallback.",
+    ),
+    Reason.WRONG_TIER: (
+        "The node's tier is not in the configuration of its pool.",
+        "Put the tier back, or drain the node.",
+    ),
+    Reason.NODE_NOT_RUNNING: (
+        "The node is not there: not yet, or no more.",
+        "Nothing; it takes work when it is ready, or another one does.",
+    ),
+    Reason.UNREACHABLE: (
+        "Nothing is heard from the node's agent.",
+        "Look at the network and at the agent on the node.",
+    ),
+    Reason.CORDONED: (
+        "The node is cordoned and takes nothing new.",
+        "Uncordon it when it may take work again.",
+    ),
+    Reason.DRAINING: (
+        "The node is being emptied or retires.",
+        "Nothing; uncordon it to end a drain that you asked for.",
+    ),
+    Reason.EXCLUDED_RECENT_FAILURE: (
+        "The replica failed here lately, or the node's agent refused it.",
+        "Nothing; the node is open to it again after a while.",
+    ),
+    Reason.NOT_REPORTED: (
+        "The agent has not yet said what the node has.",
+        "Nothing; if it stays so, look at the agent's log.",
+    ),
+    Reason.CAPACITY: (
+        "The node has too little free capacity.",
+        "Free some, add nodes, or require less.",
+    ),
+    Reason.CORES: (
+        "The node has too few free cores.",
+        "Free some, add nodes, or require fewer.",
+    ),
+    Reason.MEMORY: (
+        "The node has too little free memory.",
+        "Free some, add nodes, or require less.",
+    ),
+    Reason.CAPABILITY_MISSING: (
+        "The node lacks a capability that is required.",
+        "Add nodes that have it, or correct its name in the requirement.",
+    ),
+    Reason.CAPABILITY_COUNT: (
+        "The node has too few free units of a capability.",
+        "Free some, add nodes, or require fewer.",
+    ),
+    Reason.CAPABILITY_ATTRIBUTE: (
+        "The node's free units of a capability have other attributes than those required.",
+        "Compare the attributes that the agent reports with those required.",
+    ),
+    Reason.SPREAD_NODE: (
+        "Another replica of the same job is on the node.",
+        "Add nodes: two replicas of one job never share one.",
+    ),
+    Reason.SPREAD_ZONE: (
+        "Another replica of the same job is, or may be, in the same zone.",
+        "Add nodes in another zone, name the zones of tiers, or make the rule preferred.",
+    ),
+    Reason.SPREAD_TIER: (
+        "Another replica of the same job is in the same tier.",
+        "Add nodes to another tier, or make the rule preferred.",
+    ),
+    Reason.SPREAD_PROVIDER: (
+        "Another replica of the same job is with the same provider.",
+        "Add nodes of another provider, or make the rule preferred.",
+    ),
+    Reason.RELIABILITY: (
+        "The primary may not be on capacity that the provider can take back.",
+        "Add reliable nodes, or allow an interruptible primary.",
+    ),
+    Reason.SPARE_RESERVED: (
+        "The node is kept as a spare for recoveries.",
+        "Add nodes, or keep fewer spares.",
+    ),
+    Reason.LEASED: (
+        "The node is held by leases.",
+        "Wait for them to end, or use another pool for jobs.",
+    ),
+    Reason.SLOTS_FULL: (
+        "Every slot of the node is held.",
+        "Wait for a release, or raise the pool's slot count.",
+    ),
+    # a replica or a lease waits
+    Reason.NO_CAPACITY: (
+        "No node of its pools has room.",
+        "Free room, add nodes, or add an elastic tier or a fallback pool.",
+    ),
+    Reason.MACHINE_STARTING: (
+        "Its machine is being launched.",
+        "Nothing; it goes on when the agent there has said hello.",
+    ),
+    Reason.LIMIT_REACHED: (
+        "The tier has as many machines as it may have.",
+        "Raise the tier's node_count_max, or free room.",
+    ),
+    Reason.LAUNCHES_IN_FLIGHT: (
+        "The pool launches as many machines at once as it may.",
+        "Nothing; the next launch follows when one is done. Or raise launch_count_max.",
+    ),
+    Reason.OFFER_COOLING_DOWN: (
+        "The machines that would do could not be launched lately.",
+        "Nothing; it is tried again soon. Look at the failure, or add offers.",
+    ),
+    Reason.NO_OFFER_FITS: (
+        "No machine that its pools can launch is large enough.",
+        "Add a larger offer, or require less.",
+    ),
+    Reason.POOL_NOT_CONFIGURED: (
+        "Its pool is not in the configuration.",
+        "Configure the pool, or name another.",
+    ),
+    Reason.POOL_DISABLED: (
+        "Its pool has left the configuration and takes no new work.",
+        "Put the pool back, or name another.",
+    ),
+    Reason.KEY_CAP_REACHED: (
+        "Its fairness key holds as many leases as it may.",
+        "Release some, or raise the pool's lease_per_key_max.",
+    ),
+    Reason.BACKING_OFF: (
+        "It failed lately and waits for its next try.",
+        "Nothing; look at its logs for why it failed.",
+    ),
+    Reason.RESTART_CEILING: (
+        "It failed more often than it is restarted.",
+        "Look at its logs; submit a better launch, or start the job.",
+    ),
+    Reason.DORMANT: (
+        "It waits to be started by an operator.",
+        "Start the job.",
+    ),
+    Reason.FENCE_PENDING: (
+        "It is not yet certain that the old copy can no longer act.",
+        "Nothing; or have the machine stopped, which makes it certain.",
+    ),
+    Reason.MASS_LOSS_BRAKE: (
+        "So many nodes went silent at once that the fault is likelier ours.",
+        "Look at the network between server and agents; it goes on when the window has passed.",
+    ),
+    Reason.BUNDLE_BROKEN: (
+        "Another replica of its bundle is over its restart ceiling.",
+        "Submit a better launch for that one, or start its job.",
+    ),
+    Reason.BAND_DROPPED: (
+        "It failed, and bronze is not recovered.",
+        "Start the job, or give it another band.",
+    ),
+    # a lease was refused
+    Reason.TIMED_OUT: (
+        "No slot was free in the time that was given.",
+        "Ask with a longer timeout, or keep more nodes warm.",
+    ),
+    Reason.CANCELLED: (
+        "Whoever asked has left the line.",
+        "Nothing.",
+    ),
+    Reason.OVERLOADED: (
+        "The waiting line is full.",
+        "Ask again later, or keep more nodes warm.",
+    ),
+    Reason.UNSATISFIABLE: (
+        "No node or offer of the pool could ever serve the request.",
+        "Require less, or add larger offers.",
+    ),
+    # a node stays, or waits
+    Reason.BOOTING: (
+        "Its machine starts and its agent has not said hello.",
+        "Nothing; it is given up when its boot time has passed.",
+    ),
+    Reason.WARM_FLOOR: (
+        "It is kept warm for leases.",
+        "Lower the pool's warm_count to let it go.",
+    ),
+    Reason.SPARE_TARGET: (
+        "It is kept as a spare for recoveries.",
+        "Lower the pool's spare_count to let it go.",
+    ),
+    Reason.IN_USE: (
+        "Something still runs or is held on it.",
+        "Nothing; it goes on when the node is empty or its deadline has come.",
+    ),
+    Reason.STOP_UNCONFIRMED: (
+        "The provider has not said that the machine is gone.",
+        "Nothing; it is asked until it does. If it stays so, look at the provider.",
+    ),
+    Reason.SILENT: (
+        "Nothing is heard of its agent.",
+        "Look at the network and at the agent; after a while its work is placed elsewhere.",
+    ),
+    Reason.LISTENING_TOO_SHORT: (
+        "The server has not listened for long enough to call anybody silent.",
+        "Nothing.",
+    ),
+}
+"""By reason: what it means or waits for, and what a person can do."""
