@@ -153,7 +153,7 @@ def answer_error(_: HttpRequest, error: Exception) -> Response[bytes]:
     told = problem_of(error)
     if told.status == HTTPStatus.INTERNAL_SERVER_ERROR or isinstance(error, Defect):
         _log.error("request_failed", error=str(error), exc_info=error)
-    headers = {}
+    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     if told.retry_after_ms is not None:
         headers["Retry-After"] = str(max(1, -(-told.retry_after_ms // 1_000)))
     if told.status == HTTPStatus.UNAUTHORIZED:

@@ -57,10 +57,10 @@ def test_a_launched_node_is_claimed_by_its_agent_as_often_as_it_asks(stable: New
 def test_who_cannot_join_is_told_why(stable: NewStable) -> None:
     tiers = (a_fixed_tier(node_count_max=1), an_elastic_tier())
     world = stable(a_pool(tiers=tiers), an_own_node(machine_id=MINE))
-    assert refused(world.join(pool="q")) == "tier_unknown"
+    assert refused(world.join(pool="q")) == "tier_not_found"
     assert refused(world.join(tier="cloud")) == "tier_not_fixed"
     assert refused(world.join(machine_id=MachineId("box-2"))) == "tier_full"
-    assert refused(world.join(node_id="n-000009")) == "node_unknown"
+    assert refused(world.join(node_id="n-000009")) == "node_not_found"
     assert refused(world.join(node_id="n-900001", machine_id=MachineId("b"))) == "machine_mismatch"
 
 

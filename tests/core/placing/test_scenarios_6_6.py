@@ -15,7 +15,7 @@ from hostler.model.node import NodePhase
 from hostler.model.pool import Band, Reliability
 from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase
-from hostler.testing.builders import a_fixed_tier, a_job, a_node, a_pool, an_elastic_tier
+from hostler.testing.builders import a_fixed_tier, a_job, a_pool, an_elastic_tier
 from tests.core.placing.conftest import NewTheatre
 from tests.core.placing.theatre import N1, N2, fixture, n1, n2, own_pool, pool_p
 

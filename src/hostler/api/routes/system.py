@@ -24,7 +24,7 @@ from hostler.wire.http import ConfigView, StatusView
 
 R = TypeVar("R", bound=Record)
 
-_METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_METRICS_TYPE: Final = "text/plain; version=0.0.4"
 
 
 @get(

@@ -40,7 +40,7 @@ def join(txn: Txn, one: JoinAgent) -> None:
         name = tier_key(one.pool, one.tier)
         txn.refuse(
             one.request_id,
-            "tier_unknown",
+            "tier_not_found",
             f"there is no tier {name!r}: check the join token's"
             " pool and tier against the configuration",
             is_missing=True,
@@ -58,7 +58,7 @@ def _claim(txn: Txn, one: JoinAgent, node_id: NodeId) -> None:
     """Answer an agent that says which node it is; asking again changes nothing."""
     node = txn.fleet.nodes.get(node_id)
     if node is None:
-        txn.refuse(one.request_id, "node_unknown", f"there is no node {node_id!r}", is_missing=True)
+        txn.refuse(one.request_id, "node_not_found", f"there is no node {node_id!r}", is_missing=True)
     elif node.phase in _LEAVING or node.retire_reason is not None:
         txn.refuse(
             one.request_id,

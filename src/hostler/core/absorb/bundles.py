@@ -103,7 +103,7 @@ def start_job(txn: Txn, one: StartJob) -> None:
     job = bundle.job(one.job)
     if job is None:
         txn.refuse(
-            one.request_id, "job_unknown", "the bundle has no job of this name", is_missing=True
+            one.request_id, "job_not_found", "the bundle has no job of this name", is_missing=True
         )
         return
     if bundle.phase is not BundlePhase.ACTIVE:
@@ -141,5 +141,5 @@ def _bundle(txn: Txn, request_id: str, bundle_id: BundleId) -> Bundle | None:
     """Return the bundle, or refuse the request and return `None`."""
     bundle = txn.fleet.bundles.get(bundle_id)
     if bundle is None:
-        txn.refuse(request_id, "bundle_unknown", "there is no bundle of this name", is_missing=True)
+        txn.refuse(request_id, "bundle_not_found", "there is no bundle of this name", is_missing=True)
     return bundle

@@ -81,7 +81,7 @@ def _wanted(txn: Txn, request_id: str, node_id: NodeId) -> Node | None:
     """Return the node, or refuse and return `None`."""
     node = txn.fleet.nodes.get(node_id)
     if node is None:
-        txn.refuse(request_id, "node_unknown", f"there is no node {node_id!r}", is_missing=True)
+        txn.refuse(request_id, "node_not_found", f"there is no node {node_id!r}", is_missing=True)
         return None
     if node.phase in _LEAVING:
         txn.refuse(
