@@ -251,6 +251,9 @@ class ExecStart(_Tagged, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     cwd: str | None = None
     has_stdin: bool = False
+    held_lease_ids: list[str] | None = None
+    """Every lease that is held on the node, this one included. What runs under another one with a
+    lower epoch is over and is cleared away first; `None`: not told, `EndLease` has to say it."""
 
 
 class ExecInput(_Tagged, frozen=True, kw_only=True):

@@ -40,7 +40,10 @@ def work_changed(turn: Turn, each: ExecFinished | LeaseCleared) -> None:
 
 
 def _start(turn: Turn, message: ExecStart) -> None:
-    """Take on a leased command; a newer epoch clears away what an older one left."""
+    """Take on a leased command; a newer epoch clears away what an older holder left.
+
+    Lease epochs rise from grant to grant on a node, over all of its leases.
+    """
     if _find(turn, message.request_id) is not None:
         return
     problem = _problem_of(turn, message)
@@ -50,10 +53,17 @@ def _start(turn: Turn, message: ExecStart) -> None:
     key = LeaseKey(message.lease_id, message.lease_epoch)
     work = turn.state.leases.setdefault(key, LeaseWork(key=key))
     work.exec_by_request_id[message.request_id] = Exec(start=message)
-    for other in _of(turn, message.lease_id):
-        if other.key.epoch < message.lease_epoch:
+    for _, other in sorted(turn.state.leases.items()):
+        if other.key.epoch < message.lease_epoch and _is_over(message, other.key.lease_id):
             _clear(turn, other)
-    _launch_waiting(turn, message.lease_id)
+    _launch_waiting(turn)
+
+
+def _is_over(message: ExecStart, lease_id: str) -> bool:
+    """Say whether the server no longer counts an older grant of this lease as held here."""
+    if lease_id == message.lease_id:
+        return True
+    return message.held_lease_ids is not None and lease_id not in message.held_lease_ids
 
 
 def cancel(turn: Turn, request_id: str) -> None:
@@ -146,7 +156,7 @@ def _cleared(turn: Turn, key: LeaseKey) -> None:
     for command_id in work.end_command_ids:
         if command_id not in still:
             turn.answer(command_id)
-    _launch_waiting(turn, key.lease_id)
+    _launch_waiting(turn)
 
 
 def _problem_of(turn: Turn, message: ExecStart) -> str | None:
@@ -166,15 +176,19 @@ def _problem_of(turn: Turn, message: ExecStart) -> str | None:
     return None
 
 
-def _launch_waiting(turn: Turn, lease_id: str) -> None:
-    """Start the commands of the oldest epoch that is still there, unless it is ending."""
-    works = _of(turn, lease_id)
-    if not works or works[0].is_ending:
-        return
-    for each in works[0].exec_by_request_id.values():
-        if not each.is_launched:
-            each.is_launched = True
-            turn.do(StartExec(start=each.start))
+def _launch_waiting(turn: Turn) -> None:
+    """Start what waits, older grants first; nothing starts beside an older holder that is ending.
+
+    Where a slot goes from one lease to the next, the next one's first command is often quicker
+    than the clearing away of the last one's.
+    """
+    for _, work in sorted(turn.state.leases.items(), key=lambda item: (item[0].epoch, item[0])):
+        if work.is_ending:
+            return
+        for each in work.exec_by_request_id.values():
+            if not each.is_launched:
+                each.is_launched = True
+                turn.do(StartExec(start=each.start))
 
 
 def _clear(turn: Turn, work: LeaseWork) -> None:
