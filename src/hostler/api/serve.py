@@ -157,14 +157,16 @@ async def serve(
     listening: Listening,
     *,
     on_ready: Callable[[str], None] | None = None,
-) -> None:
+) -> signal.Signals | None:
     """Answer requests until SIGTERM or SIGINT, or until the engine ends; then stop the engine.
+
+    Returns the signal that ended it; from then on signals are the caller's.
 
     Args:
         engine: Started; `links` is attached to it.
         links: The links to agents.
         listening: From `listen`.
-        on_ready: Told the URL once requests are answered.
+        on_ready: Told the URL once requests are answered; without it the log is.
 
     Raises:
         Defect: The engine stopped itself; exit, and let the restart recover.
@@ -180,9 +182,10 @@ async def serve(
     up = asyncio.create_task(server.is_up.wait())
     try:
         await asyncio.wait((up, serving), return_when=asyncio.FIRST_COMPLETED)
-        _tell(api, listening)
         if on_ready is not None:
             on_ready(listening.url)
+        else:
+            _tell(api, listening)
         await asyncio.wait((stopping, ended, serving), return_when=asyncio.FIRST_COMPLETED)
     finally:
         api.stopping.set()
@@ -192,6 +195,7 @@ async def serve(
         await asyncio.gather(serving, stopping, up, return_exceptions=True)
         await engine.stop()
     await ended
+    return stopping.result() if stopping.done() and not stopping.cancelled() else None
 
 
 def _config(app: Litestar, listening: Listening) -> uvicorn.Config:
@@ -222,15 +226,20 @@ def _config(app: Litestar, listening: Listening) -> uvicorn.Config:
     return config
 
 
-async def _until_told() -> None:
-    """Return when the process is asked to end."""
-    told = asyncio.Event()
+async def _until_told() -> signal.Signals:
+    """Return when the process is asked to end, with the signal that asked."""
     loop = asyncio.get_running_loop()
+    told: asyncio.Future[signal.Signals] = loop.create_future()
+
+    def tell(number: signal.Signals) -> None:
+        if not told.done():
+            told.set_result(number)
+
     signals = (signal.SIGTERM, signal.SIGINT)
     for one in signals:
-        loop.add_signal_handler(one, told.set)
+        loop.add_signal_handler(one, tell, one)
     try:
-        await told.wait()
+        return await told
     finally:
         for one in signals:
             loop.remove_signal_handler(one)

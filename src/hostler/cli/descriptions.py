@@ -226,16 +226,9 @@ def _bundle(client: SyncClient, view: BundleView) -> list[str]:
         ("Phase", view.phase),
         ("Since", At(view.phase_since_at_ms)),
         ("Pool", ", then ".join([view.pool, *view.fallback_pools])),
-        (
-            "Replicas",
-            f"{view.replica_count} of each job; {view.ready_count} of {view.desired_count} ready",
-        ),
-        (
-            "Apart",
-            ", ".join(
-                f"{one.over}{'' if one.is_required else ' if possible'}" for one in view.spread
-            ),
-        ),
+        ("Copies of each job", view.replica_count),
+        ("Ready", f"{view.ready_count} of {view.desired_count}"),
+        ("Apart", ", ".join(map(_spread_text, view.spread))),
         ("Labels", ", ".join(f"{name}={value}" for name, value in view.labels.items())),
         ("Generation", view.generation),
         ("Submitted by", view.submitted_by),
@@ -338,9 +331,6 @@ def _token(view: TokenView) -> list[str]:
             ("Tier", view.tier),
             ("Created", At(view.created_at_ms)),
             ("Created by", view.created_by),
-            (
-                "Expires in",
-                None if expires is None else format_duration(max(0, expires - now_ms())),
-            ),
+            ("Expires in", None if expires is None else _until(expires)),
         ]
     )

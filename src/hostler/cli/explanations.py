@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from hostler.base.units import format_duration
-from hostler.cli.descriptions import note_line
 from hostler.cli.kinds import ALLOCATIONS, BUNDLES, LEASES, NODES, POOLS, REPLICAS, Filters, Kind
 from hostler.cli.kinds import not_found as nothing_of
 from hostler.cli.output import age
@@ -23,17 +22,19 @@ SHOWN_COUNT: Final = 5
 _KIND_BY_PREFIX: Final[dict[str, Kind[Any]]] = {"n-": NODES, "a-": ALLOCATIONS, "l-": LEASES}
 
 
-def fetch(client: SyncClient, about: str) -> ExplainView:
-    """Ask why something is as it is.
+def fetch(client: SyncClient, about: str, node_id: str | None) -> ExplainView:
+    """Ask why something is as it is, and what keeps it from a node if one is named.
 
     Raises:
         CommandError: There is nothing of that id; the message names near ones.
     """
     try:
-        return client.explain(about)
+        return client.explain(about, node=node_id)
     except ClientError as error:
         if error.status != 404:
             raise
+        if node_id is not None and "node" in error.message:
+            NODES.fetch(client, node_id)
         kind = _likely_kind(about)
         known = [kind.id_of(one) for one in kind.listed(client, Filters(is_all=True))]
         if kind is BUNDLES:
@@ -56,8 +57,9 @@ def explained(view: ExplainView) -> Iterator[str]:
     if view.reasons:
         yield ""
         yield "Because:"
-        for note in view.reasons:
-            yield f"  {note_line(note)}, for {format_duration(max(0, now - note.since_at_ms))}"
+        for why in view.reasons:
+            since = f"for {format_duration(max(0, now - why.since_at_ms))}, says {why.by}"
+            yield from _reason(why.reason, why.detail, why.meaning, why.advice, since)
     if view.next_at_ms is not None:
         rest_ms = view.next_at_ms - now
         when = f"in {format_duration(rest_ms)}" if rest_ms > 0 else "now"
@@ -66,6 +68,9 @@ def explained(view: ExplainView) -> Iterator[str]:
         yield ""
         yield "Under way:"
         yield from (f"  {command}" for command in view.commands)
+    if view.node_id is not None:
+        yield ""
+        yield from _checks(view, view.node_id)
     if view.decisions:
         yield ""
         yield from _decision(view.decisions[-1], now)
@@ -110,33 +115,29 @@ def _why(reason: str, detail: str) -> str:
     return f"{reason}: {detail}" if detail else reason
 
 
-def explained_for_node(view: ExplainView, node_id: str) -> Iterator[str]:
-    """Explain what the last decision thought of one node."""
-    if not view.decisions:
-        yield f"no placement decision is remembered for {view.kind} {view.about}"
-        return
-    decision = view.decisions[-1]
-    when = f"{age(decision.at_ms, now_ms())} ago"
-    if decision.node_id == node_id:
-        yield f"{view.about} was put on {node_id}, {when}: {decision.rule or decision.outcome}"
-        return
-    for attempt in decision.attempts:
-        place = f"{attempt.pool}/{attempt.tier}"
-        for one in attempt.filtered:
-            if one.node_id == node_id:
-                yield f"{node_id} ({place}) was refused, {when}: {_why(one.reason, one.detail)}"
-                return
+def _checks(view: ExplainView, node_id: str) -> Iterator[str]:
+    if not view.checks:
+        yield f"Nothing keeps {view.about} from {node_id} now."
+    else:
+        yield f"From {node_id} it is kept by:"
+        for check in view.checks:
+            yield from _reason(check.reason, check.detail, check.meaning, check.advice)
+    last = view.decisions[-1] if view.decisions else None
+    for attempt in last.attempts if last else ():
         for candidate in attempt.scored:
-            if candidate.node_id == node_id:
+            if candidate.node_id == node_id and last and last.node_id != node_id:
                 best = attempt.scored[0]
                 yield (
-                    f"{node_id} ({place}) would have done, {when}, with score"
+                    f"  in the last decision it would have done, with score"
                     f" {_score(candidate.score)}; {best.node_id} had {_score(best.score)},"
                     " and the lowest wins"
                 )
-                return
-    looked_at = ", ".join(f"{one.pool}/{one.tier}" for one in decision.attempts) or "nothing"
-    yield (
-        f"{node_id} is not among the nodes that the decision {when} kept a word about;"
-        f" it looked at {looked_at}"
-    )
+
+
+def _reason(reason: str, detail: str, meaning: str, advice: str, since: str = "") -> Iterator[str]:
+    """Write a reason: its name and values, what it means, and what a person can do."""
+    yield f"  {_why(reason, detail)}" + (f" ({since})" if since else "")
+    if meaning:
+        yield f"    {meaning}"
+    if advice:
+        yield f"    {advice}"

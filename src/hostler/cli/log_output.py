@@ -29,8 +29,8 @@ LogFormatOption: TypeAlias = Annotated[
 VerboseOption: TypeAlias = Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")]
 
 
-def configure_logs(format_: LogFormat, *, is_verbose: bool) -> None:
-    """Send the logs of this process to standard error."""
+def configure_logs(format_: LogFormat, *, is_verbose: bool) -> bool:
+    """Send the logs of this process to standard error; say whether they are for people."""
     import structlog
 
     is_text = format_ is LogFormat.TEXT or (format_ is LogFormat.AUTO and sys.stderr.isatty())
@@ -62,3 +62,4 @@ def configure_logs(format_: LogFormat, *, is_verbose: bool) -> None:
         level=logging.INFO if is_verbose else logging.WARNING,
         format="%(levelname)s %(name)s: %(message)s",
     )
+    return is_text

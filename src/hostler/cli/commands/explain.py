@@ -44,7 +44,9 @@ def explain(
     *,
     node: Annotated[
         str | None,
-        typer.Option("--node", metavar="NODE", help="Why a replica is, or is not, on this node."),
+        typer.Option(
+            "--node", metavar="NODE", help="All that keeps a replica from it."
+        ),
     ] = None,
 ) -> None:
     """Say why something is as it is, what it waits for, and what comes next.
@@ -52,17 +54,13 @@ def explain(
     Every "not now" has a reason with a name. For a replica it shows the last placement decision:
     which nodes were looked at, which filter refused each, and how the others compared.
     """
-    from hostler.cli.explanations import explained, explained_for_node, fetch
+    from hostler.cli.explanations import explained, fetch
 
-    view = fetch(remote.client, _about(about))
+    view = fetch(remote.client, _about(about), node)
     if output in (OutputFormat.JSON, OutputFormat.YAML):
         say_data(view, output)
         return
-    if node is not None:
-        from hostler.cli.kinds import NODES
-
-        NODES.fetch(remote.client, node)
-    for line in explained(view) if node is None else explained_for_node(view, node):
+    for line in explained(view):
         say(line)
 
 
