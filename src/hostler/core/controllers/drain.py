@@ -47,30 +47,27 @@ def reconcile(txn: Txn) -> None:
 
 
 def _drain(txn: Txn, node: Node) -> None:
+    if node.is_held and node.health is not Health.LOST:  # fencing has ended what may be ended
+        node = _empty(txn, node)
     if not node.is_held:
         txn.clear_note(node.node_id)
         if node.drain is not None:
             _finish(txn, node, node.drain)
-        return
-    if node.health is Health.LOST:
-        return  # fencing has ended what may be ended
+
+
+def _empty(txn: Txn, node: Node) -> Node:
+    """Ask what may leave to leave, or at the deadline everything; return the node after that."""
+    fleet = txn.fleet
     txn.note(
         node.node_id,
         Reason.IN_USE,
         f"{node.lease_count} leases and {node.allocation_count} allocations are left",
     )
-    drain = node.drain
-    is_forced = drain is not None and drain.deadline_at_ms <= txn.now_ms
-    if drain is not None and is_forced and not drain.is_overdue:
-        txn.change(node, drain=replace(drain, is_overdue=True))
-        txn.emit(
-            EventKind.NODE_DRAIN_OVERDUE,
-            {"node": node.node_id, "pool": node.pool},
-            lease_count=node.lease_count,
-            allocation_count=node.allocation_count,
-        )
-    for key in txn.fleet.index.allocations_by_node.keys(node.node_id):
-        allocation = txn.fleet.allocations[key]
+    is_forced = node.drain is not None and node.drain.deadline_at_ms <= txn.now_ms
+    if node.drain is not None and is_forced:
+        _say_overdue(txn, node, node.drain)
+    for key in fleet.index.allocations_by_node.keys(node.node_id):
+        allocation = fleet.allocations[key]
         if allocation.phase is AllocationPhase.STOPPING:
             continue
         if is_forced or _may_move(txn, allocation):
@@ -78,9 +75,22 @@ def _drain(txn: Txn, node: Node) -> None:
         else:
             txn.note(key, Reason.IN_USE, "another replica of its job is on the move")
     if is_forced:
-        for key in txn.fleet.index.leases_by_node.keys(node.node_id):
+        for key in fleet.index.leases_by_node.keys(node.node_id):
             detail = f"{node.node_id} was drained and its deadline has passed"
-            holds.settle_lease(txn, txn.fleet.leases[key], LeaseOutcome.REVOKED, detail)
+            holds.settle_lease(txn, fleet.leases[key], LeaseOutcome.REVOKED, detail)
+    return fleet.nodes[node.node_id]
+
+
+def _say_overdue(txn: Txn, node: Node, drain: Drain) -> None:
+    if drain.is_overdue:
+        return
+    txn.change(node, drain=replace(drain, is_overdue=True))
+    txn.emit(
+        EventKind.NODE_DRAIN_OVERDUE,
+        {"node": node.node_id, "pool": node.pool},
+        lease_count=node.lease_count,
+        allocation_count=node.allocation_count,
+    )
 
 
 def _may_move(txn: Txn, allocation: Allocation) -> bool:
