@@ -1,5 +1,6 @@
 """Allocations in the agent's core: one start, honest ends, epochs honoured."""
 
+import msgspec
 import pytest
 
 from hostler.agent.core.effects import (
@@ -21,7 +22,14 @@ from hostler.agent.core.inputs import (
     SupervisorStarted,
 )
 from hostler.wire.agent import AllocationReported, CommandAnswered, Shutdown
-from hostler.wire.work import DelayReadiness, EndCause, HttpReadiness, Inventory
+from hostler.wire.work import (
+    DelayReadiness,
+    EndCause,
+    ExecReadiness,
+    HttpReadiness,
+    Inventory,
+    Launch,
+)
 from tests.agent.bench import (
     Bench,
     a_launch,
@@ -172,11 +180,15 @@ def test_a_supervisor_that_never_answers_is_given_up() -> None:
         a_launch(argv=[]),
         a_launch(argv=["a\0b"]),
         a_launch(readiness=HttpReadiness(port=0)),
+        a_launch(readiness=ExecReadiness(argv=[])),
+        msgspec.structs.replace(a_launch(), env={"A=B": "1"}),
+        msgspec.structs.replace(a_launch(), stop_signal="SIGNOTHING"),
+        msgspec.structs.replace(a_launch(), log_file_count_max=0),
     ],
 )
-def test_an_impossible_launch_is_rejected_without_a_try(launch: object) -> None:
+def test_an_impossible_launch_is_rejected_without_a_try(launch: Launch) -> None:
     bench = connected()
-    effects = bench.hear(a_start(launch=launch))  # type: ignore[arg-type]  # parametrised
+    effects = bench.hear(a_start(launch=launch))
     assert of(effects, StartSupervisor) == []
     ended = reports(effects)[-1].ended
     assert ended is not None

@@ -36,6 +36,7 @@ from tests.agent.bench import (
     a_process,
     a_start,
     a_welcome,
+    answers,
     of,
     phases,
     reports,
@@ -105,6 +106,14 @@ def test_a_cut_off_agent_stops_what_must_stop_and_keeps_what_may_stay() -> None:
     ended = reports(bench.ends(stops, signal="SIGTERM"))[-1].ended
     assert ended is not None
     assert ended.cause is EndCause.FENCED
+
+
+def test_a_start_that_comes_after_the_fence_is_refused() -> None:
+    bench = Bench()
+    bench.connect()
+    bench.later(FENCE_AFTER_MS)
+    assert answers(bench.hear(a_start())) == [("a-1/start/1", "refused", "agent_fenced")]
+    assert bench.state.allocations == {}
 
 
 def test_work_begun_after_a_fence_is_fenced_again() -> None:

@@ -67,6 +67,10 @@ def _start(turn: Turn, command: StartAllocation) -> None:
     if state.closing is not None:
         turn.answer(command.command_id, "refused", "agent_stopping", "the agent is about to end")
         return
+    if state.is_fenced:
+        # It was under way when the authority ran out; by now it may be somebody else's.
+        turn.answer(command.command_id, "refused", "agent_fenced", "the authority has run out")
+        return
     allocation = Allocation(
         key=key,
         start=command,
