@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from hostler.base.errors import Defect
 from hostler.core import invariants
 from hostler.core.delta import Delta, Dispatch
@@ -16,7 +18,8 @@ from hostler.core.fleet import Fleet
 from hostler.core.inputs import AnyInput, FullScan, Request
 from hostler.core.replies import Result
 from hostler.core.step import step
-from hostler.model import KINDS
+from hostler.model import KINDS, Replica, Trace
+from hostler.model.record import Record
 from hostler.ports.store import Loaded
 from hostler.sim.ceilings import check_ceilings
 from hostler.sim.world import Violation, World
@@ -125,14 +128,40 @@ def _scan(fleet: Fleet) -> None:
     if at_ms is not None and at_ms <= fleet.now_ms:
         return  # another step is due at this very instant
     delta = step(fleet, [FullScan()], fleet.now_ms)
-    changes = [f"{kind}:{key}" for kind, key in delta.changes]
+    changes = [
+        _told(delta.before[name], new)
+        for name, new in delta.changes.items()
+        if not _is_wording(delta.before[name], new)
+    ]
     fleet.drop(delta)
     if changes:
         raise Violation(
             "scan_found",
             "a full scan finds work that a step should have done",
-            records=" ".join(changes[:10]),
+            records="; ".join(changes[:10]),
         )
+
+
+def _is_wording(old: Record | None, new: Record | None) -> bool:
+    """Say whether only the explanation of a wait has changed: what else is there is as it was."""
+    if isinstance(new, Trace):
+        return True
+    if not isinstance(old, Replica) or not isinstance(new, Replica):
+        return False
+    return replace(old, reason=new.reason, reason_detail=new.reason_detail) == new
+
+
+def _told(old: Record | None, new: Record | None) -> str:
+    """Say in a line what became of a record."""
+    if old is None or new is None:
+        known = new or old
+        return f"{'+' if old is None else '-'}{known.KIND} {known.key}" if known else ""
+    changed = [
+        f"{name}: {before!r} -> {after!r}"
+        for name in old.__struct_fields__
+        if (before := getattr(old, name)) != (after := getattr(new, name))
+    ]
+    return f"{new.KIND} {new.key} ({', '.join(changed)})"
 
 
 def _same(fleet: Fleet, loaded: Loaded) -> None:

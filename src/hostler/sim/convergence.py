@@ -16,6 +16,7 @@ from hostler.model.command import ListMachines
 from hostler.model.lease import LeasePhase
 from hostler.model.node import Health, NodePhase
 from hostler.model.pool import TierKind
+from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ def _room(fleet: Fleet, replica: Replica) -> str | None:
     bundle = fleet.bundles[replica.bundle_id]
     job = bundle.job(replica.job)
     if job is None or any(rule.is_required for rule in bundle.spread):
+        return None
+    if replica.reason is Reason.BUNDLE_BROKEN:
         return None
     if not bundle.is_primary_interruptible or job.requirement.capabilities:
         return None

@@ -28,6 +28,7 @@ from hostler.engine.translate import (
     allocation_facts,
     shape_of,
 )
+from hostler.model import Settings
 from hostler.model.node import NodePhase
 from hostler.sim.network import Connection, Network, Peer
 from hostler.wire import agent as wire
@@ -67,6 +68,8 @@ class _NodeLink:
         self.connection: Connection | None = None
         self.session: LinkSession | None = None
         self.incarnation = 0
+        self.node_epoch = 0
+        """The node's when the session began; when it has risen, the session is over."""
         self.is_welcomed = False
         self.heard_at_ms = 0
         self.is_silent = False
@@ -161,13 +164,16 @@ class AgentLinks:
         self._heard(link)
         session = link.session
         is_same_life = hello.incarnation == link.incarnation
-        if session is not None and is_same_life and (
-            session.can_resume(hello.session_id, hello.received_seq)
+        if (
+            session is not None
+            and is_same_life
+            and link.node_epoch == node.epoch
+            and session.can_resume(hello.session_id, hello.received_seq)
         ):
             self._welcome(link, connection, session, hello.received_seq)
             return
         self._lose_session(link)
-        link.incarnation = hello.incarnation
+        link.incarnation, link.node_epoch = hello.incarnation, node.epoch
         self._session_count += 1
         link.session = LinkSession(f"s-{self._server.incarnation}-{self._session_count}")
         self._server.observe(
@@ -178,29 +184,22 @@ class AgentLinks:
                 shape=shape_of(hello.inventory),
                 allocations=allocation_facts(hello.allocations),
             ),
-            lambda: self._greeted(link, connection),
         )
-
-    def _greeted(self, link: _NodeLink, connection: Connection) -> None:
-        """The hello is durable: answer it, unless the link is another one by now."""
-        if link.connection is connection and link.session is not None:
-            self._welcome(link, connection, link.session, 0)
+        # The welcome gives authority. No step is open, and the next one takes the hello in before
+        # it judges anybody's silence.
+        self._welcome(link, connection, link.session, 0)
 
     def _welcome(
         self, link: _NodeLink, connection: Connection, session: LinkSession, received_seq: int
     ) -> None:
-        fleet = self._server.fleet
-        node, settings = fleet.nodes.get(link.node_id), fleet.settings
-        if node is None or settings is None or node.phase is NodePhase.RETIRED:
-            self._refuse(connection, "node_retired", is_final=True)
-            return
+        settings = self._server.fleet.settings or Settings(fleet_id="")
         link.is_welcomed = True
         connection.send_to_agent(
             session.send(
                 wire.Welcome(
                     protocol=1,
                     node_id=link.node_id,
-                    node_epoch=node.epoch,
+                    node_epoch=link.node_epoch,
                     session_id=session.session_id,
                     received_seq=session.received_seq,
                     heartbeat_ms=settings.heartbeat_ms,
@@ -223,6 +222,17 @@ class AgentLinks:
         if link is not None and link.connection is not None:
             self._refuse(link.connection, "node_retired", is_final=True)
 
+    def look_at(self, node_id: str) -> None:
+        """End the session of a node whose epoch has risen: what it was told counts no more."""
+        link = self._link_by_node.get(node_id)
+        if self._server.is_dead or link is None or link.session is None or self._is_current(link):
+            return
+        self._world.probe("server.stale_link_ended")
+        if link.connection is not None:
+            self._close(link.connection)
+        else:
+            self._lose_session(link)
+
     # -- what agents say ---------------------------------------------------------------------
 
     def _take_frame(self, link: _NodeLink, session: LinkSession, text: str) -> None:
@@ -238,9 +248,10 @@ class AgentLinks:
         node_id = NodeId(link.node_id)
         match message:
             case wire.Heartbeat():
-                if link.connection is not None:
-                    ack = wire.HeartbeatAck(sent_at_ms=message.sent_at_ms)
-                    link.connection.send_to_agent(session.send(ack))
+                # The answer gives authority: not while a step is open that may take it away.
+                self._server.when_readable(
+                    lambda: self._acknowledge(link, session, message.sent_at_ms)
+                )
             case wire.InventoryReported():
                 self._server.observe(
                     InventoryReported(node_id=node_id, shape=shape_of(message.inventory))
@@ -258,6 +269,14 @@ class AgentLinks:
                 self._settle(message.command_id, outcome)
             case _:
                 pass  # streams pass by the core
+
+    def _acknowledge(self, link: _NodeLink, session: LinkSession, sent_at_ms: int) -> None:
+        if link.session is session and self._is_current(link):
+            self._tell(link, wire.HeartbeatAck(sent_at_ms=sent_at_ms))
+
+    def _is_current(self, link: _NodeLink) -> bool:
+        node = self._server.fleet.nodes.get(link.node_id)
+        return node is not None and node.epoch == link.node_epoch
 
     def _settle(self, command_id: str, outcome: Outcome) -> None:
         settled: AnyInput = CommandSettled(command_id=CommandId(command_id), outcome=outcome)

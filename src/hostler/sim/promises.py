@@ -13,6 +13,7 @@ from hostler.core.inputs import (
     DeleteBundle,
     DrainNode,
     ReleaseLease,
+    Request,
     SubmitBundle,
     UncordonNode,
 )
@@ -30,17 +31,23 @@ class Promises:
 
     def __init__(self) -> None:
         self._by_subject: dict[str, Holds] = {}
+        self._last_by_subject: dict[str, str] = {}
+        """The last request of a batch about each thing: it overrules those before it."""
 
     def attempted(self, inputs: Sequence[AnyInput]) -> None:
         """Note what is being asked for: until it is answered, either state is right."""
         for one in inputs:
             subject = _subject(one)
-            if subject is not None:
+            if subject is not None and isinstance(one, Request):
                 self._by_subject.pop(subject, None)
+                self._last_by_subject[subject] = one.request_id
 
-    def replied(self, fleet: Fleet, request: AnyInput, result: Result) -> None:
+    def replied(self, fleet: Fleet, request: Request, result: Result) -> None:
         """Note an acknowledgement."""
         if not isinstance(result, Accepted):
+            return
+        asked_of = _subject(request)
+        if asked_of and self._last_by_subject.get(asked_of) != request.request_id:
             return
         promise = _promise(fleet, request, result)
         if promise is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 import msgspec
 
+from hostler.api.limits import LINK_WATCH_EVERY_MS
 from hostler.base.ids import MachineId, NodeId
 from hostler.core.delta import Delta, Dispatch
 from hostler.core.fleet import Fleet
@@ -41,8 +42,7 @@ from hostler.model.command import (
     StopMachine,
 )
 from hostler.model.lease import LeasePhase
-from hostler.model.node import NodePhase
-from hostler.model.record import Record
+from hostler.model.node import Health, NodePhase
 from hostler.sim.disk import CommitResult
 from hostler.sim.link import AgentLinks
 from hostler.sim.network import Connection, Network, Peer
@@ -345,7 +345,7 @@ class ServerProcess:
                 each.when_durable()
         self.pass_by(Boundary.AFTER_REPLY_BEFORE_PUBLISH)
         self.pass_by(Boundary.AFTER_PUBLISH_BEFORE_DISPATCH)
-        self._dismiss_retired(delta)
+        self._end_links(delta)
         for dispatch in delta.dispatches:
             self._dispatch(dispatch)
             self.pass_by(Boundary.AFTER_DISPATCH_BEFORE_CALL)
@@ -388,10 +388,19 @@ class ServerProcess:
 
         return settle
 
-    def _dismiss_retired(self, delta: Delta) -> None:
+    def _end_links(self, delta: Delta) -> None:
+        """A retired node's agent is refused for good; a lost one's must say hello anew."""
         for (kind, key), record in delta.changes.items():
-            if kind == Node.KIND and (record is None or _is_retired(record)):
+            if kind != Node.KIND:
+                continue
+            if not isinstance(record, Node) or record.phase is NodePhase.RETIRED:
                 self.links.dismiss(key)
+            elif record.health is Health.LOST:
+                # Looked for every second, like silence.
+                self.world.after(self._rng.below(LINK_WATCH_EVERY_MS), self._look_at_link, key)
+
+    def _look_at_link(self, node_id: str) -> None:
+        self.when_readable(lambda: self.links.look_at(node_id))
 
     def exec(self, lease_id: str, epoch: int, request_id: str) -> None:
         """Pass a lessee's command on, if the lease is held as its holder believes."""
@@ -401,7 +410,11 @@ class ServerProcess:
         self.links.exec(
             str(lease.node_id),
             wire.ExecStart(
-                request_id=request_id, lease_id=lease_id, lease_epoch=epoch, argv=["work"]
+                request_id=request_id,
+                lease_id=lease_id,
+                lease_epoch=epoch,
+                argv=["work"],
+                held_lease_ids=self.fleet.index.leases_by_node.keys(str(lease.node_id)),
             ),
         )
 
@@ -440,7 +453,3 @@ class ServerProcess:
                 events_keep=keep.event_count_max, journal_keep=keep.journal_count_max
             )
         self.world.after(_PRUNE_EVERY_MS, self._prune)
-
-
-def _is_retired(record: Record) -> bool:
-    return isinstance(record, Node) and record.phase is NodePhase.RETIRED
