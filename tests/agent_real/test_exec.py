@@ -104,12 +104,22 @@ async def test_a_signal_reaches_the_command(agent: RealAgent, server: TinyServer
     assert (await server.exec_ended("r")).exit_code == 5
 
 
-async def test_a_command_that_does_not_exist_says_so(agent: RealAgent, server: TinyServer) -> None:
+@pytest.mark.parametrize(
+    ("argv", "status", "told"),
+    [
+        (("no-such-program",), 127, b"hostler: no-such-program: there is no such program\n"),
+        (("/no/such/program",), 127, b"hostler: /no/such/program: no such file or directory\n"),
+        (("/etc/passwd",), 126, b"hostler: /etc/passwd: permission denied\n"),
+    ],
+)
+async def test_a_command_that_cannot_be_run_ends_as_in_a_shell(
+    agent: RealAgent, server: TinyServer, argv: tuple[str, ...], status: int, told: bytes
+) -> None:
     await agent.start()
-    await server.say(an_exec("no-such-program"))
-    error = (await server.exec_ended("r")).error
-    assert error is not None
-    assert "no such program" in error
+    await server.say(an_exec(*argv))
+    ended = await server.exec_ended("r")
+    assert (ended.exit_code, ended.error) == (status, None)
+    assert server.output("r") == told
 
 
 async def test_a_lost_session_kills_its_commands(agent: RealAgent, server: TinyServer) -> None:

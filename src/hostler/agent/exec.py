@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import shutil
 import signal
@@ -31,6 +32,10 @@ from hostler.wire.stream import ReceiveWindow
 DRAIN_S: Final = 0.5
 """How long output may stay open without a byte after the command has ended: somebody who left the
 group holds it."""
+
+NOT_FOUND_STATUS: Final = 127
+NOT_RUNNABLE_STATUS: Final = 126
+"""What shells exit with (POSIX.1-2024 2.8.2); the node is as good as before."""
 
 
 class _Running:
@@ -118,7 +123,7 @@ class ExecRunner:
             process = running.process = await self._spawn(start)
         except (OSError, Rejected) as error:
             del self._running[start.request_id]
-            self._post(ExecFinished(request_id=start.request_id, error=str(error)))
+            self._post(self._not_started(start, error))
             return
         if running.gate.is_abandoned:
             # It was killed before it was there.
@@ -146,6 +151,20 @@ class ExecRunner:
                 signal=signal_name(-code) if code < 0 else None,
             )
         )
+
+    def _not_started(self, start: ExecStart, error: OSError | Rejected) -> ExecFinished:
+        """Tell the user's mistakes as a shell does; anything else is the node's failure."""
+        match error:
+            case Rejected() | FileNotFoundError():
+                status = NOT_FOUND_STATUS
+            case PermissionError() | NotADirectoryError() | OSError(errno=errno.ENOEXEC):
+                status = NOT_RUNNABLE_STATUS
+            case _:
+                return ExecFinished(request_id=start.request_id, error=str(error))
+        told = error.message if isinstance(error, Rejected) else error.strerror or str(error)
+        line = f"hostler: {start.argv[0]}: {told.lower()}\n"
+        self._send(ExecOutput(request_id=start.request_id, stream="stderr", data=line.encode()))
+        return ExecFinished(request_id=start.request_id, exit_code=status)
 
     async def _spawn(self, start: ExecStart) -> asyncio.subprocess.Process:
         folder = self._data.lease(LeaseKey(start.lease_id, start.lease_epoch))
