@@ -18,7 +18,6 @@ from hostler.core.inputs import AnyInput
 from hostler.core.version import CORE_VERSION
 from hostler.ports.store import Change, JournalRow
 
-
 ABSENT: Final = msgspec.Raw(b"null")
 """The body of a record that is not there."""
 

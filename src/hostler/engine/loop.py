@@ -85,6 +85,7 @@ class Loop:
         self._leader_epoch = leader_epoch
         self._gauges = gauges
         self._boundary = boundary
+        self._under_way = Batch([])
         self._waiting_readers: list[asyncio.Future[None]] = []
         self._stopping = asyncio.Event()
         self._commit_retry_ms = limits.COMMIT_RETRY_MS_MIN
@@ -105,8 +106,11 @@ class Loop:
         self.inbox.news.set()
 
     def fail(self, failure: Failed) -> None:
-        """Tell everybody who still waits that nothing will come of it."""
+        """Tell everybody who still waits that there is no engine any more."""
         self.inbox.fail(failure)
+        self._under_way.fail(
+            Failed(failure.code, failure.message, effect="unknown", retry_after_ms=2_000)
+        )
         waiting, self._waiting_readers = self._waiting_readers, []
         for closed in waiting:
             if not closed.done():
@@ -153,6 +157,7 @@ class Loop:
                 closed.set_result(None)
 
     async def _turn(self, batch: Batch) -> None:
+        self._under_way = batch
         match batch.inputs:
             case []:
                 is_durable = await self._step(batch, [AlarmRang()])
