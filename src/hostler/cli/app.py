@@ -13,6 +13,7 @@ from hostler.cli.commands import (
     apply,
     bundles,
     config,
+    demo,
     describe,
     events,
     explain,
@@ -39,7 +40,7 @@ app: Final = typer.Typer(
 )
 
 for part in (
-    *(server, agent, apply, bundles, run, lease),
+    *(demo, server, agent, apply, bundles, run, lease),
     *(status, get, describe, explain, logs, events),
     *(nodes, config, token, shell),
 ):

@@ -95,8 +95,8 @@ def _attempt(attempt: AttemptView) -> Iterator[str]:
         f"  {attempt.pool}/{attempt.tier}: {attempt.outcome};"
         f" {attempt.candidate_count} looked at, {attempt.scored_count} would do"
     )
-    for candidate in attempt.scored[:SHOWN_COUNT]:
-        yield f"    {candidate.node_id}  would do, score {_score(candidate.score)}"
+    for rank, candidate in enumerate(attempt.scored[:SHOWN_COUNT], start=1):
+        yield f"    {candidate.node_id}  would do, number {rank}"
     for one in attempt.filtered[:SHOWN_COUNT]:
         yield f"    {one.node_id}  {_why(one.reason, one.detail)}"
     rest = attempt.filtered_count - len(attempt.filtered[:SHOWN_COUNT])
@@ -105,10 +105,6 @@ def _attempt(attempt: AttemptView) -> Iterator[str]:
             f"{count} {reason}" for reason, count in attempt.filtered_by_reason.items()
         )
         yield f"    and {rest} more; in all: {told}"
-
-
-def _score(score: list[int]) -> str:
-    return ".".join(map(str, score))
 
 
 def _why(reason: str, detail: str) -> str:
@@ -122,16 +118,6 @@ def _checks(view: ExplainView, node_id: str) -> Iterator[str]:
         yield f"From {node_id} it is kept by:"
         for check in view.checks:
             yield from _reason(check.reason, check.detail, check.meaning, check.advice)
-    last = view.decisions[-1] if view.decisions else None
-    for attempt in last.attempts if last else ():
-        for candidate in attempt.scored:
-            if candidate.node_id == node_id and last and last.node_id != node_id:
-                best = attempt.scored[0]
-                yield (
-                    f"  in the last decision it would have done, with score"
-                    f" {_score(candidate.score)}; {best.node_id} had {_score(best.score)},"
-                    " and the lowest wins"
-                )
 
 
 def _reason(reason: str, detail: str, meaning: str, advice: str, since: str = "") -> Iterator[str]:

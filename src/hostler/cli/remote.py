@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from contextlib import ExitStack
 from functools import cached_property
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 PATIENCE_MS: Final = 30_000
 """How long what follows something (events, a lease, a run) rides out an absent server: a restart
 on a large store takes less (DESIGN 10)."""
+
+
+# httpx brings a command line of its own, and with it a terminal toolkit that costs more than half
+# of its start. Where that module is not to be had, it goes on without.
+sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None is how sys.modules says no
 
 
 class Remote:

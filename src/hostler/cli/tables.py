@@ -97,7 +97,7 @@ NODE_COLUMNS: Final[tuple[Column[NodeView], ...]] = (
 )
 POOL_COLUMNS: Final[tuple[Column[PoolView], ...]] = (
     Column("POOL", lambda view: view.name if view.is_enabled else f"{view.name} (disabled)"),
-    Column("NODES", _counted_nodes),
+    Column("NODES", lambda view: view.node_count),
     Column("STARTING", lambda view: view.starting_count),
     Column("READY", lambda view: view.ready_count),
     Column("IDLE", lambda view: view.idle_count),

@@ -55,16 +55,20 @@ class _Loop:
 
     def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
         """Take from an asynchronous iterator, and close it at the end."""
+        # An interrupt cancels `take`, which ends a little later; only then may it be closed.
+        turn = asyncio.Lock()
 
         async def take() -> tuple[bool, T | None]:
-            async for item in source:
-                return True, item
-            return False, None
+            async with turn:
+                async for item in source:
+                    return True, item
+                return False, None
 
         async def finish() -> None:
             close = getattr(source, "aclose", None)
-            if close is not None:
-                await close()
+            async with turn:
+                if close is not None:
+                    await close()
 
         try:
             while True:

@@ -64,9 +64,9 @@ def describe(
 
 
 def _say_history(remote: Remote, thing_id: str) -> None:
-    from hostler.cli.commands.events import event_line
+    from hostler.cli.event_lines import event_line, recent_events
 
-    events = list(remote.client.events(about=thing_id, tail=HISTORY_COUNT, follow=False))
+    events = recent_events(remote.client, HISTORY_COUNT, about=thing_id)
     say("History:" if events else "History: nothing is remembered")
     for event in events:
         say(f"  {event_line(event)}")

@@ -44,9 +44,7 @@ def explain(
     *,
     node: Annotated[
         str | None,
-        typer.Option(
-            "--node", metavar="NODE", help="All that keeps a replica from it."
-        ),
+        typer.Option("--node", metavar="NODE", help="All that keeps a replica from it."),
     ] = None,
 ) -> None:
     """Say why something is as it is, what it waits for, and what comes next.

@@ -90,7 +90,7 @@ def get(
 
 
 def _events(remote: Remote, output: OutputFormat, *, watch: bool) -> None:
-    from hostler.cli.commands.events import say_events
+    from hostler.cli.event_lines import say_events
 
     client = remote.patient_client if watch else remote.client
     say_events(client.events(tail=100, follow=watch), output)
