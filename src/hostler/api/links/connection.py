@@ -103,15 +103,18 @@ def _admit(links: AgentLinks, credential: NodeCredential, hello: Hello) -> Node 
 async def _converse(links: AgentLinks, socket: Socket, node: Node, hello: Hello) -> None:
     connection = Connection()
     session, is_new = _session_for(links, node, hello)
+    if is_new:
+        await links.engine.observe(_said(session, hello))
+    else:
+        await links.heard(session)
+    if not await links.has_authority(session):
+        await socket.close(CLOSE_TRY_AGAIN, "the node's epoch has risen")
+        return
     links.connect(session, connection)
     _welcome(links, session, connection, hello)
     writing = asyncio.create_task(_write(socket, connection))
     reading = asyncio.create_task(_read(links, socket, session, connection))
     try:
-        if is_new:
-            await links.engine.observe(_said(session, hello))
-        else:
-            await links.heard(session)
         await asyncio.wait((reading, writing), return_when=asyncio.FIRST_COMPLETED)
     finally:
         connection.end("the connection broke")
@@ -194,7 +197,7 @@ async def _handle(links: AgentLinks, session: AgentSession, message: AgentMessag
     match message:
         case Heartbeat(sent_at_ms=sent_at_ms):
             # The answer extends the agent's authority, so it is given to the present holder only.
-            if not links.is_current(session):
+            if not await links.has_authority(session):
                 return False
             session.send(HeartbeatAck(sent_at_ms=sent_at_ms))
         case InventoryReported(inventory=inventory):

@@ -91,6 +91,9 @@ class AgentLinks:
             env=start.env,
             cwd=start.cwd,
             has_stdin=start.has_stdin,
+            held_lease_ids=await self.engine.read(
+                lambda fleet: fleet.index.leases_by_node.keys(node_id)
+            ),
         )
         stream = self._connected(node_id).open(first)
         try:
@@ -154,6 +157,16 @@ class AgentLinks:
         """Say whether the session still has the node's authority."""
         node = self.engine.peek(Node.KIND, session.node_id)
         return isinstance(node, Node) and node.epoch == session.node_epoch
+
+    async def has_authority(self, session: AgentSession) -> bool:
+        """Say whether the session still has the node's authority, and will at the next step.
+
+        Asked before authority is extended. It waits for a step that is on its way to the store,
+        since that may be the one that gives the node up and places its work elsewhere; whatever
+        has come in before is taken in by the next step before that one judges anybody's silence.
+        """
+        node = await self.engine.read(lambda fleet: fleet.nodes.get(session.node_id))
+        return node is not None and node.epoch == session.node_epoch
 
     def _connected(self, node_id: NodeId) -> AgentSession:
         session = self._sessions.get(node_id)
