@@ -46,7 +46,7 @@ async def main(folder: Path, at: Boundary | None, passage: int) -> None:
     engine = world.engine(store, KillSwitch(folder, world, at, passage))
     await engine.start()
     world.agents.attach(engine)
-    await Story(lambda: engine, idle_s=0).tell()
+    await Story(lambda: engine, idle_ms=0).tell()
     ending = await engine.read(lambda fleet: ending_of(fleet, world))
     await engine.stop()
     sys.stdout.write(encode(ending).decode())

@@ -1,4 +1,4 @@
-"""A whole control plane around a world that outlives it, and a story that it has to bring to an end.
+"""A control plane in a world that outlives it, and a story that it has to bring to an end.
 
 The world is a cloud and the agents on its machines. The story is told by a client that asks again,
 with the same key, whenever it got no answer.
@@ -6,7 +6,6 @@ with the same key, whenever it got no answer.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,10 +37,11 @@ from hostler.providers.registry import Registry
 from hostler.testing.builders import a_job, a_pool, an_elastic_tier
 from hostler.testing.fake_agents import FakeAgents
 from hostler.testing.fake_provider import FakeCloud, fake_provider_kind
+from hostler.testing.virtual_time import pass_ms
 
 KEYS = Keys(b"k" * 32)
 WITHIN_MS = 60_000
-IDLE_S = 400
+IDLE_MS = 400_000
 """Long enough for nodes that nobody needs to go, and for old history to be pruned."""
 
 
@@ -61,11 +61,9 @@ def settings(**changes: Any) -> FleetSettings:
     return FleetSettings(**{**given, **changes})
 
 
-def configuration(
-    *pools: Pool, request_id: str = "configure", **changes: Any
-) -> ApplyConfiguration:
+def configuration(*pools: Pool, **changes: Any) -> ApplyConfiguration:
     return ApplyConfiguration(
-        request_id=request_id,
+        request_id="configure",
         principal="operator",
         fleet_id="f-ours",
         settings=settings(**changes),
@@ -118,9 +116,9 @@ class Ending:
 class Story:
     """A client's story, from a configuration to an idle fleet."""
 
-    def __init__(self, engine_now: Callable[[], Engine], idle_s: float = IDLE_S) -> None:
+    def __init__(self, engine_now: Callable[[], Engine], idle_ms: int = IDLE_MS) -> None:
         self._engine_now = engine_now
-        self._idle_s = idle_s
+        self._idle_ms = idle_ms
 
     async def ask(self, request: AnyRequest) -> Result:
         """Ask until there is an answer."""
@@ -128,7 +126,7 @@ class Story:
             try:
                 return await self._engine_now().submit(request)
             except Failed:
-                await asyncio.sleep(0.01)
+                await pass_ms(10)
 
     async def until(self, is_so: Callable[[Fleet], bool], what: str) -> None:
         """Wait until the committed fleet is so."""
@@ -138,7 +136,7 @@ class Story:
                     return
             except Failed:
                 pass
-            await asyncio.sleep(0.01)
+            await pass_ms(10)
         fleet = await self._engine_now().read(lambda fleet: fleet)
         raise AssertionError(f"never: {what}: {sorted(fleet.commands.rows)} {fleet.notes}")
 
@@ -171,7 +169,7 @@ class Story:
         await self.ask(ReleaseLease(request_id="release", principal="lessee", lease_id=lease_id))
         await self.ask(DeleteBundle(request_id="delete", principal="operator", bundle_id="live"))
         await self.until(lambda fleet: not len(fleet.bundles), "the bundle is forgotten")
-        await asyncio.sleep(self._idle_s)
+        await pass_ms(self._idle_ms)
         await self.until(_is_quiet, "nothing is under way")
 
 

@@ -1,4 +1,4 @@
-"""A real process on a real file is killed with -9; the next one brings the story to the same end."""
+"""A real process on a real file is killed with -9; the next one ends the story all the same."""
 
 from __future__ import annotations
 
@@ -37,10 +37,8 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize(
     ("boundary", "passage"),
     [
-        (Boundary.DURING_LOAD, 1),
         (Boundary.BEFORE_COMMIT, 4),
         (Boundary.AFTER_COMMIT_BEFORE_KEEP, 3),
-        (Boundary.AFTER_DISPATCH_BEFORE_CALL, 2),
         (Boundary.AFTER_CALL_BEFORE_SETTLE, 3),
     ],
 )

@@ -14,11 +14,11 @@ from hostler.core.replies import Accepted, Refused
 from hostler.engine import limits
 from hostler.engine.engine import Engine
 from hostler.model.shape import Shape
-from hostler.ports.store import Commit, CommitDoubtful, LeadershipLost, Store
+from hostler.ports.store import Commit, CommitDoubtful, LeadershipLost, Loaded, Store
 from hostler.store.memory import MemoryDisk, MemoryStore
 from hostler.testing.builders import a_fixed_tier, a_pool
 from hostler.testing.faulty_store import CommitFault, FaultyStore
-from hostler.testing.virtual_time import VirtualClock, run_virtually
+from hostler.testing.virtual_time import VirtualClock, pass_ms, run_virtually
 from tests.engine.lab import World, configuration
 
 Act = Callable[[Engine], Awaitable[None]]
@@ -81,7 +81,7 @@ def test_a_refused_request_costs_no_commit() -> None:
 
 def test_requests_that_come_during_a_commit_share_the_next_one() -> None:
     async def slow(_: Commit) -> None:
-        await asyncio.sleep(0.05)
+        await pass_ms(50)
 
     async def act(engine: Engine) -> None:
         await engine.submit(CONFIGURATION)
@@ -100,7 +100,7 @@ def test_a_reader_never_sees_what_is_not_durable() -> None:
     async def act(engine: Engine) -> None:
         async def look(_: Commit) -> None:
             reading = asyncio.ensure_future(engine.read(lambda fleet: fleet.revision))
-            await asyncio.sleep(0.01)
+            await pass_ms(10)
             assert not reading.done()
             reading.add_done_callback(lambda done: seen.append(done.result()))
 
@@ -204,7 +204,7 @@ def test_a_store_that_stays_in_doubt_stops_the_engine() -> None:
             self.is_lost = True
             raise CommitDoubtful(revision=commit.revision)
 
-        async def load(self):  # type: ignore[no-untyped-def]  # as the store's
+        async def load(self) -> Loaded:
             if self.is_lost:
                 raise Failed("store_failed", "the disk does not answer")
             return await super().load()

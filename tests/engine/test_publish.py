@@ -16,7 +16,7 @@ from hostler.engine.publish import Publisher, Subscription
 from hostler.model.record import Record
 from hostler.ports.store import Commit, EventsGone, StoredEvent
 from hostler.store.memory import MemoryStore
-from hostler.testing.virtual_time import run_virtually
+from hostler.testing.virtual_time import pass_ms, run_virtually
 from tests.engine.test_loop import CONFIGURATION, join, settled, with_engine
 
 
@@ -38,7 +38,7 @@ def test_a_follower_gets_what_is_kept_and_then_what_comes() -> None:
         follower = Subscription(publisher, after_seq=1)
         assert [one.seq for one in await follower.take()] == [2, 3]
         waiting = asyncio.ensure_future(follower.take())
-        await asyncio.sleep(1)
+        await pass_ms(1_000)
         assert not waiting.done()
         publisher.publish([event(4), event(5)])
         assert [one.seq for one in await waiting] == [4, 5]

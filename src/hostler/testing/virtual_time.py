@@ -45,6 +45,11 @@ class VirtualClock:
         return BEGIN_MS + round(asyncio.get_running_loop().time() * 1_000)
 
 
+async def pass_ms(duration_ms: int) -> None:
+    """Let time pass: virtually at once, on a real loop really."""
+    await asyncio.sleep(duration_ms / 1_000)
+
+
 def run_virtually(main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end on virtual time.
 
