@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import socket
 from pathlib import Path
@@ -262,6 +263,51 @@ import time; time.sleep(600)
     await server.reported("a-1", "ready")
     assert await deep.ends(signal.SIGINT) == 0
     await deep.nothing_is_left()
+
+
+async def test_a_full_disk_costs_output_but_not_the_job(
+    agent: RealAgent, server: TinyServer
+) -> None:
+    await agent.start()
+    code = """
+import pathlib, time
+while not pathlib.Path("go").exists():
+    time.sleep(0.01)
+print("x" * 100_000)
+"""
+    await server.say(a_start(a_script(code)))
+    await server.reported("a-1", "ready")
+    # As on a full disk, the supervisor's log takes nothing beyond this.
+    resource.prlimit(agent.supervisor_pid("a-1"), resource.RLIMIT_FSIZE, (4_096, 4_096))
+    (agent.folder("a-1") / "work" / "go").touch()
+    ended = (await server.reported("a-1", "ended")).ended
+    assert ended is not None
+    assert ended.exit_code == 0
+    assert (agent.folder("a-1") / "log").stat().st_size == 4_096
+
+
+async def test_a_flood_of_output_does_not_delay_a_stop(
+    agent: RealAgent, server: TinyServer
+) -> None:
+    await agent.start()
+    launch = a_launch("yes", log_file_bytes_max=100_000, log_file_count_max=2)
+    await server.say(a_start(launch))
+    await log_has(agent, b"y\n")
+    await server.say(a_stop(grace_ms=600_000))
+    await server.reported("a-1", "ended")
+    assert sum(each.stat().st_size for each in agent.folder("a-1").glob("log*")) <= 200_000
+
+
+async def test_a_paused_job_hears_the_stop(agent: RealAgent, server: TinyServer) -> None:
+    await agent.start()
+    await server.say(a_start(a_launch("sleep", "600")))
+    pid = (await server.reported("a-1", "ready")).pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    await server.say(a_stop(grace_ms=600_000))
+    ended = (await server.reported("a-1", "ended")).ended
+    assert ended is not None
+    assert ended.signal == "SIGTERM"
 
 
 async def test_many_jobs_start_at_once(agent: RealAgent, server: TinyServer) -> None:
