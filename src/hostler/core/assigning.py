@@ -70,12 +70,16 @@ def assign(
 
 
 def refuse(txn: Txn, replica: Replica, verdict: Verdict) -> None:
-    """Write down why a replica has no place; say it to people only when it is news."""
+    """Write down why a replica has no place; say it to people only when it is news.
+
+    A scan over everything looks for places that were missed. It finds none, and then the reason
+    stands as of the last decision that something brought about.
+    """
     reason = verdict.reason
     if reason is None:
         raise Defect("no_reason", "a replica is refused a place for nothing")
     _wake_when_forgiven(txn, replica)
-    if replica.reason is reason:
+    if replica.reason is reason or (txn.is_scan and replica.reason is not None):
         return
     detail = summary(verdict.attempts)
     txn.change(replica, reason=reason, reason_detail=detail)

@@ -80,6 +80,8 @@ class Txn:
         self._notes: dict[tuple[str, str], Note | None] = {}
         self._fired: list[tuple[str, str, int]] = []
         self._controller = ""
+        self.is_scan = False
+        """True: everything is looked at although nothing need have changed."""
         fleet.open_delta = self._delta
         fleet.now_ms = self.now_ms
 
@@ -219,6 +221,7 @@ class Txn:
 
     def touch_all(self) -> None:
         """Make controllers look at every record."""
+        self.is_scan = True
         for kind, table in self.fleet.tables.items():
             for key in sorted(table.rows):
                 self.touch(kind, key)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -116,6 +117,7 @@ def agrees(world: Theatre) -> None:
     assert unplaced_though_possible(world.fleet) == []
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_a_batch_is_placed_the_same_in_any_order(data: st.DataObject) -> None:
     drawn = data.draw(pools())
@@ -132,6 +134,7 @@ def test_a_batch_is_placed_the_same_in_any_order(data: st.DataObject) -> None:
     assert answers[0] == answers[1]
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_after_anything_nobody_waits_for_what_is_there(data: st.DataObject) -> None:
     drawn = data.draw(pools())
