@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     from hostler.wire.work import Capability, Device
 
 JOIN_TOKEN_VARIABLE: Final = "HOSTLER_JOIN_TOKEN"
+
+MACHINE_MARK: Final = "HOSTLER_MACHINE_ID"
+"""By it the provider `local` finds the processes of a machine."""
+
+FOLDER_VARIABLE: Final = "HOSTLER_AGENT_DATA"
 
 FOLDER_COUNT_MAX: Final = 1_000
 """Agents on one machine that choose their folders by themselves."""
@@ -55,6 +61,8 @@ def agent(
         Path | None,
         typer.Option(
             "--data",
+            envvar=FOLDER_VARIABLE,
+            show_envvar=False,
             metavar="FOLDER",
             help="Identity, logs and work; one agent at a time. Else the first free folder in"
             " $XDG_STATE_HOME/hostler/agents.",
@@ -122,10 +130,12 @@ def agent(
     target = resolve(server, None)
     configure_logs(log_format, is_verbose=verbose)
     folder = data or _free_folder(target.url, pool, tier)
+    machine_id = _marked(folder)
     options = AgentOptions(
         server_url=target.url,
         data_folder=str(folder),
         join_token=_join_token(join_token_file),
+        machine_id=machine_id,
         pool=pool,
         tier=tier,
         hostname=name,
@@ -141,6 +151,20 @@ def agent(
     )
     note(f"agent for {target.url}, in {folder}; Ctrl-C ends it and what it runs")
     raise typer.Exit(asyncio.run(run_agent(options)))
+
+
+def _marked(folder: Path) -> str:
+    """Return the machine's id, with it in the environment that the kernel shows of this process.
+
+    What a process puts into its own environment later is not shown, so it starts itself anew.
+    """
+    from hostler.agent.box import box_id
+
+    machine_id = box_id(folder)
+    if os.environ.get(MACHINE_MARK) != machine_id:
+        marks = {MACHINE_MARK: machine_id, FOLDER_VARIABLE: str(folder)}
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, **marks})  # noqa: S606 - ourselves, as we were started
+    return machine_id
 
 
 def _join_token(file: Path | None) -> str | None:

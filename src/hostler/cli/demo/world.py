@@ -25,13 +25,13 @@ from hostler.cli.demo.failure import DemoFailed
 CONFIGURATION: Final = """\
 fleet:
   id: {fleet_id}
-  timing: {{heartbeat: 500ms, suspect_after: 1500ms, fence_after: 2s, lost_after: 5s}}
+  timing: {{heartbeat: 1s, suspect_after: 3s, fence_after: 20s, lost_after: 30s}}
 server: {{bind: 127.0.0.1, port: {port}, data: data}}
 pools:
   studio:
     spares: {{count: 1, band: gold}}
     tiers:
-      - {{name: own, kind: fixed}}
+      - {{name: own, kind: fixed, provider: local}}
       - name: burst
         kind: elastic
         provider: local

@@ -141,6 +141,8 @@ def hello(txn: Txn, one: AgentSaidHello) -> None:
             hostname=one.hostname or node.hostname,
             silent_since_at_ms=None,
             is_link_down=False,
+            # A launched machine that is gone stays so; a box of our own has been switched on.
+            is_machine_gone=node.is_machine_gone and node.origin is not Origin.JOINED,
         )
     )
     outbox.make_due(txn, f"node:{node.node_id}")

@@ -21,7 +21,7 @@ from hostler.core.events import EventKind
 from hostler.core.machine_commands import check_command_id, send_check
 from hostler.core.txn import Txn
 from hostler.model import Node, Settings
-from hostler.model.node import Health, NodePhase, RetireReason
+from hostler.model.node import Health, NodePhase, Origin, RetireReason
 from hostler.model.reason import Reason
 
 READS: Final = (Node,)
@@ -115,9 +115,13 @@ def _lose(txn: Txn, node: Node, silent_ms: int) -> Node:
 
 
 def _machine_gone(txn: Txn, node: Node) -> None:
-    """Give a node up because its provider says that the machine no longer exists."""
+    """Give a node up because its provider says that the machine no longer exists.
+
+    A box that joined by itself may be switched on again; its node waits for that.
+    """
     outbox.withdraw(txn, check_command_id(node))
-    reason = node.retire_reason or RetireReason.GONE
+    is_for_good = node.origin is not Origin.JOINED
+    reason = node.retire_reason or (RetireReason.GONE if is_for_good else None)
     if node.health is Health.LOST:
         txn.change(node, retire_reason=reason)
         return

@@ -3,6 +3,10 @@
 A launch makes a folder (its name follows from the token, its appearance is atomic, its label is in
 it from the first moment) and then starts the agent. A machine exists while any process carries its
 mark, and for a short while before the first one does.
+
+A fixed tier may name this provider too. It launches nothing there, and tells of a box whose agent
+was started by hand on this host whether anything of it still runs: when nothing does, its work need
+not wait for the end of its silence.
 """
 
 from __future__ import annotations
@@ -20,13 +24,15 @@ from typing import Final
 
 import msgspec
 
-from hostler.base.ids import MachineId
+from hostler.agent.box import is_box, is_on_this_host
+from hostler.base.ids import MachineId, NodeId
 from hostler.model.pool import Offer
 from hostler.ports.provider import (
     CapacityUnavailable,
     CredentialsRejected,
     LaunchRequest,
     Machine,
+    OutcomeUnknown,
     ProviderContext,
     ProviderKind,
     QuotaExceeded,
@@ -201,11 +207,30 @@ class LocalProvider:
 
     def _get(self, machine_id: MachineId) -> Machine | None:
         self._reap()
+        if is_box(machine_id):
+            return self._get_box(machine_id)
         home = self._home(machine_id)
         label = home.label()
         if label is None or label.fleet_id != self._fleet_id:
             return None
         return label if pids_of(machine_id) or self._is_being_born(home, label) else None
+
+    def _get_box(self, machine_id: MachineId) -> Machine | None:
+        """Return a box whose agent somebody started here by hand, while anything of it runs."""
+        if not is_on_this_host(machine_id):
+            raise OutcomeUnknown("the box is on another host", machine_id=machine_id)
+        if not pids_of(machine_id):
+            return None
+        return Machine(
+            machine_id=machine_id,
+            fleet_id=self._fleet_id,
+            node_id=NodeId(""),
+            epoch=0,
+            token="",
+            created_at_ms=0,
+            expires_at_ms=0,
+            hostname=socket.gethostname(),
+        )
 
     def _is_being_born(self, home: Home, label: Machine) -> bool:
         age_ms = self._clock.now_ms() - label.created_at_ms
