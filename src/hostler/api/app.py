@@ -16,7 +16,7 @@ from litestar.types import Message, Scope
 from hostler.api import limits, openapi
 from hostler.api.auth import DEVELOPMENT_HEADER, guard
 from hostler.api.context import CALLER_KEY, Api, Caller
-from hostler.api.errors import answer_error
+from hostler.api.errors import answer_error, log_socket_error
 from hostler.api.links.links import AgentLinks
 from hostler.api.routes import ROUTES
 from hostler.base.errors import HostlerError
@@ -62,6 +62,7 @@ def _application(api: Api | None, *lifespan: Lifespan) -> Litestar:
             HTTPException: answer_error,
             Exception: answer_error,
         },
+        after_exception=[log_socket_error],
         lifespan=lifespan,
         state=State({"api": api}),
         request_max_body_size=limits.BODY_BYTES_MAX,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import traceback
 from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
 import structlog
 from litestar import Request, Response
+from litestar.enums import ScopeType
 from litestar.exceptions import HTTPException
+from litestar.types import Scope
 
 from hostler.api.limits import RETRY_AFTER_MS
 from hostler.base.errors import Defect, Failed, HostlerError, Rejected
@@ -152,7 +155,7 @@ def answer_error(_: HttpRequest, error: Exception) -> Response[bytes]:
     """Answer an error; the one place where everything is caught on the way to a client."""
     told = problem_of(error)
     if told.status == HTTPStatus.INTERNAL_SERVER_ERROR or isinstance(error, Defect):
-        _log.error("request_failed", error=str(error), exc_info=error)
+        _log_defect("request_failed", error)
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     if told.retry_after_ms is not None:
         headers["Retry-After"] = str(max(1, -(-told.retry_after_ms // 1_000)))
@@ -164,6 +167,17 @@ def answer_error(_: HttpRequest, error: Exception) -> Response[bytes]:
         media_type=PROBLEM_MEDIA_TYPE,
         headers=headers,
     )
+
+
+async def log_socket_error(error: Exception, scope: Scope) -> None:
+    """Log what ended a WebSocket: its client sees no more than that it is closed."""
+    if scope["type"] is ScopeType.WEBSOCKET and not isinstance(error, HostlerError | HTTPException):
+        _log_defect("socket_failed", error)
+
+
+def _log_defect(event: str, error: Exception) -> None:
+    # As text, because a log that shows variables beside a traceback would show tokens.
+    _log.error(event, traceback="".join(traceback.format_exception(error)))
 
 
 _AT: Final = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.DOTALL)

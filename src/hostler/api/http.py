@@ -13,6 +13,7 @@ from litestar import Response
 
 from hostler.api import limits
 from hostler.api.auth import ROLE_KEY
+from hostler.api.context import AnyConnection
 from hostler.api.errors import Denied, HttpRequest, from_validation
 from hostler.base.errors import Failed
 from hostler.core.fleet import Fleet
@@ -75,6 +76,16 @@ PAGING: Final = (
 def answer(view: object, status: int | None = None) -> Response[bytes]:
     """Answer with a view as JSON."""
     return Response(_ENCODER.encode(view), media_type="application/json", status_code=status)
+
+
+def path_text(connection: AnyConnection, name: str) -> str:
+    """Return a part of the path."""
+    return str(connection.path_params[name])
+
+
+def path_number(connection: AnyConnection, name: str) -> int:
+    """Return a part of the path that its route says is a number."""
+    return int(connection.path_params[name])
 
 
 async def body_of(request: HttpRequest, kind: type[T]) -> T:

@@ -49,7 +49,8 @@ def document(routes: Iterable[BaseRoute]) -> dict[str, Any]:
     _, components = msgspec.json.schema_components([*kinds, Problem], ref_template=_REF)
     paths: dict[str, Any] = {}
     for path, method, handler, operation in found:
-        paths.setdefault(path, {})[method] = _describe(path, handler, operation)
+        plain = re.sub(r"\{(\w+):\w+\}", r"{\1}", path)
+        paths.setdefault(plain, {})[method] = _describe(path, handler, operation)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -75,9 +76,8 @@ def _operations(
         for handler in route.route_handlers:
             operation = handler.opt.get(OPERATION_KEY)
             if isinstance(operation, Operation):
-                path = re.sub(r"\{(\w+):\w+\}", r"{\1}", route.path_format) or "/"
                 (method,) = handler.http_methods - {"OPTIONS"}
-                yield path, method.lower(), handler, operation
+                yield route.path, method.lower(), handler, operation
 
 
 def _is_kind(kind: object) -> bool:
@@ -116,12 +116,11 @@ def _description(handler: HTTPRouteHandler, operation: Operation) -> str:
 def _parameters(
     path: str, handler: HTTPRouteHandler, operation: Operation
 ) -> Iterator[dict[str, Any]]:
-    kinds = inspect.signature(handler.fn).parameters
-    for name in re.findall(r"\{(\w+)\}", path):
-        kind = "integer" if kinds[name].annotation in (int, "int") else "string"
-        yield {"name": name, "in": "path", "required": True, "schema": {"type": kind}}
+    for name, kind in re.findall(r"\{(\w+):(\w+)\}", path):
+        schema: dict[str, Any] = {"type": "integer" if kind == "int" else "string"}
+        yield {"name": name, "in": "path", "required": True, "schema": schema}
     for one in operation.parameters:
-        schema: dict[str, Any] = {"type": one.type}
+        schema = {"type": one.type}
         if one.type == "integer":
             schema["minimum"] = 0
         yield {"name": one.name, "in": "query", "schema": schema, "description": one.description}

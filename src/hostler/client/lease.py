@@ -253,6 +253,8 @@ class RunningCommand:
                     else:
                         room = CAPTURED_BYTES_MAX - len(captured[stream])
                         captured[stream] += data[:room]
+                case RunExit(error=str(why), is_lease_over=True):
+                    raise LeaseLost("lease_ended", why, lease_id=self._lease.lease_id)
                 case RunExit(error=str(why)):
                     raise self._lease.explain_break(why)
                 case RunExit(exit_code=exit_code, signal=name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import assert_never
 
 import structlog
@@ -103,25 +104,39 @@ def _admit(links: AgentLinks, credential: NodeCredential, hello: Hello) -> Node 
 async def _converse(links: AgentLinks, socket: Socket, node: Node, hello: Hello) -> None:
     connection = Connection()
     session, is_new = _session_for(links, node, hello)
-    if is_new:
-        await links.engine.observe(_said(session, hello))
-    else:
-        await links.heard(session)
-    if not await links.has_authority(session):
-        await socket.close(CLOSE_TRY_AGAIN, "the node's epoch has risen")
-        return
+    # Connected first, so that commands which follow from the hello find the link; what they put
+    # there waits until the welcome is written.
     links.connect(session, connection)
-    _welcome(links, session, connection, hello)
+    try:
+        if is_new:
+            await links.engine.observe(_said(session, hello))
+        else:
+            await links.heard(session)
+        if not await links.has_authority(session):
+            await socket.close(CLOSE_TRY_AGAIN, "the node's epoch has risen")
+            return
+        connection.begin(_welcome(links, session, hello))
+        await _carry(links, socket, session, connection)
+    finally:
+        connection.end("the connection broke")
+        await links.disconnected(session, connection)
+
+
+async def _carry(
+    links: AgentLinks, socket: Socket, session: AgentSession, connection: Connection
+) -> None:
+    """Carry frames both ways until either way ends."""
     writing = asyncio.create_task(_write(socket, connection))
     reading = asyncio.create_task(_read(links, socket, session, connection))
     try:
         await asyncio.wait((reading, writing), return_when=asyncio.FIRST_COMPLETED)
     finally:
         connection.end("the connection broke")
-        await links.disconnected(session, connection)
-        reading.cancel()
+        if not reading.done():
+            reading.cancel()
         await asyncio.gather(writing, return_exceptions=True)
-    await asyncio.gather(reading, return_exceptions=False)
+    with contextlib.suppress(asyncio.CancelledError):
+        await reading
 
 
 def _session_for(links: AgentLinks, node: Node, hello: Hello) -> tuple[AgentSession, bool]:
@@ -140,10 +155,8 @@ def _session_for(links: AgentLinks, node: Node, hello: Hello) -> tuple[AgentSess
     return session, True
 
 
-def _welcome(
-    links: AgentLinks, session: AgentSession, connection: Connection, hello: Hello
-) -> None:
-    """Write the welcome, and after it what the agent has missed."""
+def _welcome(links: AgentLinks, session: AgentSession, hello: Hello) -> list[str]:
+    """Give the frames that begin the connection: the welcome, and what the agent has missed."""
     welcome = Welcome(
         protocol=negotiate(LINK_PROTOCOL, hello.protocol) or LINK_PROTOCOL.newest,
         node_id=session.node_id,
@@ -153,10 +166,11 @@ def _welcome(
         heartbeat_ms=links.heartbeat_ms,
         fence_after_ms=links.fence_after_ms,
     )
-    connection.put(session.link.send(welcome))
+    frames = [session.link.send(welcome)]
     if hello.session_id == session.link.session_id:
-        for frame in session.link.resume(hello.received_seq):
-            connection.put(frame)
+        # What has been put into line since is among them; the agent drops what comes twice.
+        frames += session.link.resume(hello.received_seq)
+    return frames
 
 
 def _said(session: AgentSession, hello: Hello) -> AgentSaidHello:

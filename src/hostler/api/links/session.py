@@ -28,6 +28,11 @@ class Connection:
         self._texts.append(text)
         self._news.set()
 
+    def begin(self, texts: list[str]) -> None:
+        """Have texts written before anything that waits already."""
+        self._texts.extendleft(reversed(texts))
+        self._news.set()
+
     def end(self, why: str) -> None:
         """Have it closed."""
         if self.ending is None:

@@ -11,7 +11,17 @@ from hostler.api.context import Api, api_of
 from hostler.api.convert import bundles as views
 from hostler.api.errors import Denied, HttpRequest, missing
 from hostler.api.gateway import record_of
-from hostler.api.http import PAGING, Operation, Parameter, Query, answer, described, page
+from hostler.api.http import (
+    PAGING,
+    Operation,
+    Parameter,
+    Query,
+    answer,
+    described,
+    page,
+    path_number,
+    path_text,
+)
 from hostler.api.links.streams import AgentStream, StreamBroken
 from hostler.base.ids import replica_id
 from hostler.core.fleet import Fleet
@@ -81,8 +91,9 @@ async def list_all(request: HttpRequest) -> Response[bytes]:
         )
     ),
 )
-async def get_one(request: HttpRequest, allocation_id: str) -> Response[bytes]:
+async def get_one(request: HttpRequest) -> Response[bytes]:
     """One allocation."""
+    allocation_id = path_text(request, "allocation_id")
     return answer(views.allocation(record_of(api_of(request), Allocation, allocation_id)))
 
 
@@ -98,8 +109,9 @@ async def get_one(request: HttpRequest, allocation_id: str) -> Response[bytes]:
         )
     ),
 )
-async def logs(request: HttpRequest, allocation_id: str) -> Stream:
+async def logs(request: HttpRequest) -> Stream:
     """Standard output and error as they were written. It ends with the allocation."""
+    allocation_id = path_text(request, "allocation_id")
     api = api_of(request)
     return await _logs(request, api, record_of(api, Allocation, allocation_id))
 
@@ -116,8 +128,11 @@ async def logs(request: HttpRequest, allocation_id: str) -> Stream:
         )
     ),
 )
-async def replica_logs(request: HttpRequest, bundle_id: str, job: str, index: int) -> Stream:
+async def replica_logs(request: HttpRequest) -> Stream:
     """As of its live allocation, or of the last one while it is remembered."""
+    bundle_id = path_text(request, "bundle_id")
+    job = path_text(request, "job")
+    index = path_number(request, "index")
     api, key = api_of(request), replica_id(bundle_id, job, index)
 
     def read(fleet: Fleet) -> Allocation | None:

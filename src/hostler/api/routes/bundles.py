@@ -8,7 +8,17 @@ from hostler.api.context import Api, api_of, caller_of
 from hostler.api.convert import bundles as views
 from hostler.api.errors import HttpRequest, missing
 from hostler.api.gateway import bundle_document, common, submit
-from hostler.api.http import PAGING, Operation, Parameter, Query, answer, described, page
+from hostler.api.http import (
+    PAGING,
+    Operation,
+    Parameter,
+    Query,
+    answer,
+    described,
+    page,
+    path_number,
+    path_text,
+)
 from hostler.base.ids import BundleId, replica_id
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import DeleteBundle, StartJob
@@ -78,8 +88,9 @@ async def list_all(request: HttpRequest) -> Response[bytes]:
         Operation(summary="Get a bundle", answer=BundleView, role=Role.VIEWER, statuses=(404,))
     ),
 )
-async def get_one(request: HttpRequest, bundle_id: str) -> Response[bytes]:
+async def get_one(request: HttpRequest) -> Response[bytes]:
     """One bundle, with its replicas counted."""
+    bundle_id = path_text(request, "bundle_id")
     return answer(await _view(api_of(request), bundle_id))
 
 
@@ -95,8 +106,9 @@ async def get_one(request: HttpRequest, bundle_id: str) -> Response[bytes]:
         )
     ),
 )
-async def delete_one(request: HttpRequest, bundle_id: str) -> Response[bytes]:
+async def delete_one(request: HttpRequest) -> Response[bytes]:
     """Answers at once with the bundle as it is on its way out."""
+    bundle_id = path_text(request, "bundle_id")
     api, caller = api_of(request), caller_of(request)
     before = await _view(api, bundle_id)
     await submit(
@@ -127,8 +139,10 @@ async def _after(api: Api, bundle_id: str, before: BundleView) -> BundleView:
         )
     ),
 )
-async def start_job(request: HttpRequest, bundle_id: str, job: str) -> Response[bytes]:
+async def start_job(request: HttpRequest) -> Response[bytes]:
     """The replicas become pending and are placed as others are."""
+    bundle_id = path_text(request, "bundle_id")
+    job = path_text(request, "job")
     api, caller = api_of(request), caller_of(request)
     await submit(
         api,
@@ -177,10 +191,11 @@ async def list_replicas(request: HttpRequest) -> Response[bytes]:
         Operation(summary="Get a replica", answer=ReplicaView, role=Role.VIEWER, statuses=(404,))
     ),
 )
-async def get_replica(
-    request: HttpRequest, bundle_id: str, job: str, index: int
-) -> Response[bytes]:
+async def get_replica(request: HttpRequest) -> Response[bytes]:
     """One replica and where it is."""
+    bundle_id = path_text(request, "bundle_id")
+    job = path_text(request, "job")
+    index = path_number(request, "index")
     key = replica_id(bundle_id, job, index)
 
     def read(fleet: Fleet) -> ReplicaView | None:

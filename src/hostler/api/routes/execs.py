@@ -12,6 +12,7 @@ from hostler.api.auth import ROLE_KEY
 from hostler.api.context import Api, Caller, api_of, caller_of
 from hostler.api.errors import Denied
 from hostler.api.gateway import record_of
+from hostler.api.http import path_text
 from hostler.api.links.socket import CLOSE_NORMAL, CLOSE_PROTOCOL, AnySocket, Socket, SocketClosed
 from hostler.api.links.streams import AgentStream, StreamBroken
 from hostler.base.errors import HostlerError
@@ -30,8 +31,9 @@ START_MS_MAX: Final = 10_000
 
 
 @websocket("/v1/leases/{lease_id:str}/exec", opt={ROLE_KEY: Role.LESSEE})
-async def run_command(socket: AnySocket, lease_id: str) -> None:
+async def run_command(socket: AnySocket) -> None:
     """Run one command on the leased node; the first frame says which."""
+    lease_id = path_text(socket, "lease_id")
     api, caller, connection = api_of(socket), caller_of(socket), Socket(socket)
     try:
         lease = _held(api, caller, lease_id, socket.query_params.get("epoch"))
@@ -71,17 +73,17 @@ async def _serve(api: Api, connection: Socket, lease: Lease) -> None:
         return
     try:
         async with api.links.command(lease.node_id, lease.lease_id, lease.epoch, start) as stream:
-            await _pump(connection, stream)
+            await _pump(api, lease, connection, stream)
     except AgentUnreachable as error:
         await connection.send(_text(RunExit(error=error.message)))
     await connection.close(CLOSE_NORMAL)
 
 
-async def _pump(connection: Socket, stream: AgentStream) -> None:
+async def _pump(api: Api, lease: Lease, connection: Socket, stream: AgentStream) -> None:
     """Carry frames both ways until the command ends or the client leaves."""
     tasks = [
         asyncio.create_task(_from_client(connection, stream)),
-        asyncio.create_task(_to_client(connection, stream)),
+        asyncio.create_task(_to_client(api, lease, connection, stream)),
     ]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -105,23 +107,36 @@ async def _from_client(connection: Socket, stream: AgentStream) -> None:
                 raise msgspec.ValidationError("one connection runs one command")
 
 
-async def _to_client(connection: Socket, stream: AgentStream) -> None:
+async def _to_client(api: Api, lease: Lease, connection: Socket, stream: AgentStream) -> None:
     while True:
         try:
             message = await stream.next()
         except StreamBroken as broken:
-            await connection.send(_text(RunExit(error=broken.message)))
+            over = _lease_over(api, lease)
+            await connection.send(_text(over or RunExit(error=broken.message)))
             return
         match message:
             case ExecOutput(stream=name, data=data):
                 await connection.send(_text(RunOutput(stream=name, data=data)))
-            case ExecEnded(exit_code=exit_code, signal=name, error=error):
-                exit_frame = RunExit(exit_code=exit_code, signal=name, error=error)
-                await connection.send(_text(exit_frame))
+            case ExecEnded(exit_code=int(exit_code)):
+                await connection.send(_text(RunExit(exit_code=exit_code)))
+                return
+            case ExecEnded(signal=name, error=error):
+                ended = RunExit(signal=name, error=error)
+                await connection.send(_text(_lease_over(api, lease) or ended))
                 return
             case _:
                 await connection.send(_text(RunExit(error="the node sent something else")))
                 return
+
+
+def _lease_over(api: Api, lease: Lease) -> RunExit | None:
+    """Say that a command was ended because its lease was, if it is."""
+    now = api.engine.peek(Lease.KIND, lease.lease_id)
+    if isinstance(now, Lease) and now.phase is LeasePhase.HELD:
+        return None
+    outcome = now.outcome.value if isinstance(now, Lease) and now.outcome else "settled"
+    return RunExit(error=f"the lease has ended: {outcome}", is_lease_over=True)
 
 
 def _text(frame: RunOutput | RunExit) -> str:

@@ -18,6 +18,7 @@ from hostler.api.http import (
     body_of,
     described,
     page,
+    path_text,
 )
 from hostler.base.ids import LeaseId, NodeId
 from hostler.core.fleet import Fleet
@@ -148,8 +149,9 @@ async def list_all(request: HttpRequest) -> Response[bytes]:
         )
     ),
 )
-async def get_one(request: HttpRequest, lease_id: str) -> Response[bytes]:
+async def get_one(request: HttpRequest) -> Response[bytes]:
     """One lease, with its place in line while it waits."""
+    lease_id = path_text(request, "lease_id")
     api = api_of(request)
     wait_ms = Query(request).number("wait_ms", most=WAIT_MS_MAX) or 0
     found = await _settled(api, lease_id, wait_ms)
@@ -175,8 +177,9 @@ async def get_one(request: HttpRequest, lease_id: str) -> Response[bytes]:
         )
     ),
 )
-async def heartbeat(request: HttpRequest, lease_id: str) -> Response[bytes]:
+async def heartbeat(request: HttpRequest) -> Response[bytes]:
     """Only its holder, or an operator."""
+    lease_id = path_text(request, "lease_id")
     api, caller = api_of(request), caller_of(request)
     asked = await body_of(request, HeartbeatRequest)
     await submit(
@@ -203,8 +206,9 @@ async def heartbeat(request: HttpRequest, lease_id: str) -> Response[bytes]:
         )
     ),
 )
-async def release(request: HttpRequest, lease_id: str) -> Response[bytes]:
+async def release(request: HttpRequest) -> Response[bytes]:
     """Only its holder, or an operator. Sent again it changes nothing and is answered alike."""
+    lease_id = path_text(request, "lease_id")
     asked = await body_of(request, ReleaseRequest)
     return await _end(
         request, lease_id, LeaseOutcome(asked.outcome), asked.detail, epoch=asked.epoch
@@ -223,8 +227,9 @@ async def release(request: HttpRequest, lease_id: str) -> Response[bytes]:
         )
     ),
 )
-async def revoke(request: HttpRequest, lease_id: str) -> Response[bytes]:
+async def revoke(request: HttpRequest) -> Response[bytes]:
     """Its node is not held again."""
+    lease_id = path_text(request, "lease_id")
     asked = await body_of(request, RevokeRequest)
     return await _end(request, lease_id, LeaseOutcome.REVOKED, asked.detail, epoch=None)
 

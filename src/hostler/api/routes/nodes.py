@@ -17,6 +17,7 @@ from hostler.api.http import (
     body_of,
     described,
     page,
+    path_text,
 )
 from hostler.base.ids import NodeId
 from hostler.core.fleet import Fleet
@@ -81,8 +82,9 @@ async def list_all(request: HttpRequest) -> Response[bytes]:
         Operation(summary="Get a node", answer=NodeView, role=Role.VIEWER, statuses=(404,))
     ),
 )
-async def get_one(request: HttpRequest, node_id: str) -> Response[bytes]:
+async def get_one(request: HttpRequest) -> Response[bytes]:
     """One node, with the notes about it."""
+    node_id = path_text(request, "node_id")
     return await _view(api_of(request), node_id)
 
 
@@ -98,8 +100,9 @@ async def get_one(request: HttpRequest, node_id: str) -> Response[bytes]:
         )
     ),
 )
-async def cordon(request: HttpRequest, node_id: str) -> Response[bytes]:
+async def cordon(request: HttpRequest) -> Response[bytes]:
     """What is there stays."""
+    node_id = path_text(request, "node_id")
     api, caller = api_of(request), caller_of(request)
     asked = await body_of(request, CordonRequest)
     await submit(
@@ -122,8 +125,9 @@ async def cordon(request: HttpRequest, node_id: str) -> Response[bytes]:
         )
     ),
 )
-async def uncordon(request: HttpRequest, node_id: str) -> Response[bytes]:
+async def uncordon(request: HttpRequest) -> Response[bytes]:
     """A node that is already retiring cannot be called back."""
+    node_id = path_text(request, "node_id")
     api, caller = api_of(request), caller_of(request)
     await submit(api, UncordonNode(node_id=NodeId(node_id), **common(request, caller.principal)))
     return await _view(api, node_id)
@@ -141,8 +145,9 @@ async def uncordon(request: HttpRequest, node_id: str) -> Response[bytes]:
         )
     ),
 )
-async def drain(request: HttpRequest, node_id: str) -> Response[bytes]:
+async def drain(request: HttpRequest) -> Response[bytes]:
     """Answers at once; the node is drained when the event `node_drained` says so."""
+    node_id = path_text(request, "node_id")
     api, caller = api_of(request), caller_of(request)
     asked = await body_of(request, DrainRequest)
     await submit(
@@ -179,8 +184,9 @@ async def list_pools(request: HttpRequest) -> Response[bytes]:
         Operation(summary="Get a pool", answer=PoolView, role=Role.VIEWER, statuses=(404,))
     ),
 )
-async def get_pool(request: HttpRequest, name: str) -> Response[bytes]:
+async def get_pool(request: HttpRequest) -> Response[bytes]:
     """One pool with its nodes and leases counted."""
+    name = path_text(request, "name")
 
     def read(fleet: Fleet) -> PoolView | None:
         found = fleet.pools.get(name)

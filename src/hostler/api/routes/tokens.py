@@ -12,7 +12,7 @@ from hostler.api.context import api_of, caller_of
 from hostler.api.convert import fleet as views
 from hostler.api.errors import Denied, HttpRequest
 from hostler.api.gateway import common, record_of, submit
-from hostler.api.http import PAGING, Operation, Query, answer, body_of, described, page
+from hostler.api.http import PAGING, Operation, Query, answer, body_of, described, page, path_text
 from hostler.core.inputs import CreateToken, RevokeToken
 from hostler.engine.keys import token_hash
 from hostler.model import Token
@@ -99,8 +99,9 @@ async def list_all(request: HttpRequest) -> Response[bytes]:
         )
     ),
 )
-async def revoke(request: HttpRequest, token_id: str) -> Response[bytes]:
+async def revoke(request: HttpRequest) -> Response[bytes]:
     """From this answer on it opens nothing; what it began goes on."""
+    token_id = path_text(request, "token_id")
     api, caller = api_of(request), caller_of(request)
     await submit(api, RevokeToken(token_id=token_id, **common(request, caller.principal)))
     return answer(views.token(record_of(api, Token, token_id)))

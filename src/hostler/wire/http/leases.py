@@ -133,6 +133,9 @@ class RunExit(_Frame, frozen=True, kw_only=True, tag="exit"):
     exit_code: int | None = None
     signal: str | None = None
     error: str | None = None
+    """Why it was not run to its end."""
+    is_lease_over: bool = False
+    """The lease has ended, and the command with it."""
 
 
 RunFromClient: TypeAlias = RunStart | RunInput | RunSignal
