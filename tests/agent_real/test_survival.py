@@ -190,7 +190,9 @@ async def test_the_end_of_a_lease_kills_what_its_commands_left(
     agent: RealAgent, server: TinyServer
 ) -> None:
     await agent.start()
-    argv = ["sh", "-c", "setsid sleep 601 >/dev/null 2>&1 & echo up"]
+    # It ends only when the other has left the group.
+    runaway = "setsid sh -c 'touch up; exec sleep 601' >/dev/null 2>&1"
+    argv = ["sh", "-c", f"{runaway} & until [ -e up ]; do sleep 0.01; done"]
     await server.say(ExecStart(request_id="r", lease_id="l", lease_epoch=1, argv=argv))
     assert (await server.exec_ended("r")).exit_code == 0
     assert len(marked(f"HOSTLER_LEASE_FOLDER={agent.data.leases}/l-1\0")) == 1
@@ -199,3 +201,23 @@ async def test_the_end_of_a_lease_kills_what_its_commands_left(
     await server.answered("end")
     assert marked(f"HOSTLER_LEASE_FOLDER={agent.data.leases}/l-1\0") == []
     assert agent.data.found_leases() == []
+
+
+async def test_leased_commands_do_not_outlive_the_authority_of_an_agent_that_hangs(
+    agent: RealAgent, server: TinyServer
+) -> None:
+    server.fence_after_ms = 1_500
+    await agent.start()
+    argv = ["sh", "-c", "echo up; sleep 600"]
+    await server.say(ExecStart(request_id="r", lease_id="l", lease_epoch=1, argv=argv))
+    await server.output_of("r", 3)
+    assert agent.process is not None
+    agent.process.send_signal(signal.SIGSTOP)
+
+    async def is_killed() -> bool:
+        return not marked(f"HOSTLER_LEASE_FOLDER={agent.data.leases}/")
+
+    try:
+        await eventually_async(is_killed)
+    finally:
+        agent.process.send_signal(signal.SIGCONT)

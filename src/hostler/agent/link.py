@@ -18,7 +18,7 @@ import httpx
 import msgspec
 import structlog
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidHandshake, InvalidURI, WebSocketException
+from websockets.exceptions import InvalidStatus, InvalidURI, WebSocketException
 
 from hostler.agent.core.inputs import Input, LinkClosed, LinkOpened, MessageReceived, SessionLost
 from hostler.agent.tasks import Tasks
@@ -127,6 +127,12 @@ def _joined(answer: httpx.Response) -> JoinResponse:
     )
 
 
+def _hint(error: InvalidStatus) -> str:
+    if error.response.status_code in {401, 403}:
+        return "if the fleet was set up anew, remove the data folder and join again"
+    return "is this the address of a Hostler server?"
+
+
 class AgentLink:
     """Keeps a connection to the server for as long as it runs."""
 
@@ -203,8 +209,8 @@ class AgentLink:
         while True:
             try:
                 await self._connect_once()
-            except InvalidHandshake as error:
-                LOG.warning("the server does not let us in", error=str(error))
+            except InvalidStatus as error:
+                LOG.warning("the server does not let us in", error=str(error), hint=_hint(error))
             except (OSError, TimeoutError, WebSocketException, LinkBroken) as error:
                 LOG.info("link broken", error=str(error) or type(error).__name__)
             await asyncio.sleep(self._backoff.take())

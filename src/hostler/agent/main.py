@@ -9,7 +9,7 @@ How it ends:
   nothing is left.
 - A server's shutdown stops the work first; a final refusal does too, and ends with exit code 1.
 
-Leased commands end with the agent in every case; if it is killed, its warden kills them.
+Leased commands end with the agent in every case; if it is killed or hangs, its warden kills them.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ async def _live(
 
 
 async def _start_warden(data: DataFolder, node: NodeIdentity) -> asyncio.subprocess.Process:
-    """Start the process that kills leased commands if we die. Its input ends when we do."""
+    """Start the process that kills leased commands if we die or hang."""
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-I",
@@ -222,6 +222,7 @@ async def _start_warden(data: DataFolder, node: NodeIdentity) -> asyncio.subproc
         "-E",
         hostler.agent.strays.__file__,
         f"{LEASE_MARK}={data.leases}/",
+        str(data.authority),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,

@@ -1,14 +1,16 @@
 """Finds and kills processes by a mark in their environment, which no fork and no pid reuse loses.
 
 Used by the agent for what a killed supervisor or a lease left behind. Run as a program
-(`python -I -S -E strays.py MARK`) it is the agent's warden: it waits until its standard input is
-closed, which happens when the agent dies in whatever way, and then kills what carries the mark, so
-that no leased command acts on without an agent that could fence it. Standard library only.
+(`python -I -S -E strays.py MARK AUTHORITY_FILE`) it is the agent's warden: it kills what carries
+the mark when its standard input is closed, which happens when the agent dies in whatever way, and
+when the authority has run out, which an agent that hangs would not see. So no leased command acts
+on when nobody could call it back. Standard library only.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import time
@@ -18,6 +20,9 @@ ROUNDS_MAX = 250
 """Of looking again, 20 ms apart. Longer than this only a process stuck in the kernel remains."""
 
 ROUND_S = 0.02
+
+LOOK_S = 1.0
+"""Between two looks of the warden while there is no authority."""
 
 
 def marked(mark: str) -> list[int]:
@@ -51,12 +56,25 @@ def kill_marked(mark: str) -> bool:
     return bool(found)
 
 
-def main(mark: str) -> int:
-    """Wait for the agent to die, then leave nothing behind."""
+def authority_left_s(file: Path) -> float:
+    """Say how long work is still authorised; nought when it is not."""
+    try:
+        until_ms = int(file.read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    return max(0.0, until_ms / 1_000 - time.clock_gettime(time.CLOCK_BOOTTIME))
+
+
+def main(mark: str, authority: str) -> int:
+    """Kill what must not go on, until the agent is dead and nothing is left."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    while os.read(0, 512):
-        pass
+    poll = select.poll()
+    poll.register(0, select.POLLIN)
+    # Nobody writes to our input: that it can be read means that it is closed.
+    while not poll.poll(max(LOOK_S, authority_left_s(Path(authority))) * 1_000):
+        if not authority_left_s(Path(authority)):
+            kill_marked(mark)
     for _ in range(ROUNDS_MAX):
         if not kill_marked(mark):
             break
@@ -65,4 +83,4 @@ def main(mark: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1], sys.argv[2]))
