@@ -6,54 +6,26 @@ may be killed between any two of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
-from hostler.agent.core.effects import (
-    ClearLease,
-    CloseStream,
-    Disconnect,
-    Effect,
-    Exit,
-    GiveCredit,
-    KillExec,
-    KillProcess,
-    KillSupervisor,
-    OpenLogs,
-    Probe,
-    Reconnect,
-    RememberAuthority,
-    RememberReady,
-    RemoveFolder,
-    SendMessage,
-    SignalExec,
-    StartExec,
-    StartSupervisor,
-    StopProcess,
-    WriteExec,
-)
 from hostler.agent.core.inputs import (
     AllocationKey,
-    ExecFinished,
     Input,
-    LeaseCleared,
-    LeaseKey,
     LinkClosed,
     LinkOpened,
-    LogsFinished,
     MessageReceived,
-    ProbeAnswered,
     ProcessSeen,
     ProcessView,
     SessionLost,
     Started,
-    SupervisorFailed,
     SupervisorLost,
-    SupervisorStarted,
 )
 from hostler.agent.core.state import AgentSettings, AgentState
 from hostler.agent.core.step import step
+from hostler.sim.effects import carry_out
+from hostler.sim.leased import LeasedCommands
 from hostler.sim.network import Connection
-from hostler.wire.agent import AgentMessage, ExecStart, Hello, JoinRequest, Welcome
+from hostler.wire.agent import AgentMessage, Hello, JoinRequest, Welcome
 from hostler.wire.link import (
     LinkBroken,
     LinkOverflow,
@@ -92,7 +64,7 @@ class AgentProcess:
         self._is_final = False
         self._wake_at_ms: int | None = None
         self._join_count = 0
-        self._cancelled: dict[str, None] = {}
+        self.leased = LeasedCommands(self)
 
     @property
     def is_connected(self) -> bool:
@@ -204,11 +176,16 @@ class AgentProcess:
     def _connect_later(self) -> None:
         self.machine.world.after(self.machine.rng.between(*_RETRY_MS), self._connect)
 
+    def end_connection(self, *, is_final: bool) -> None:
+        """Close the connection and, unless that is final, make another."""
+        self._is_final |= is_final
+        self._drop_connection()
+
     def _drop_connection(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close_by_agent()
-            self._soon(LinkClosed())
+            self.soon(LinkClosed())
         if not self._is_final:
             self._connect_later()
 
@@ -233,11 +210,13 @@ class AgentProcess:
             if opening is not None:
                 self.take(MessageReceived(message=opening))
             return
-        if self._session is not None:
-            message = self._session.receive_from_server(text)
+        session = self._session
+        if session is not None:
+            message = session.receive_from_server(text)
             if message is not None:
                 self.take(MessageReceived(message=message))
-            if self._session is not None and (due := self._session.ack_due()) is not None:
+            due = session.ack_due()
+            if due is not None:
                 connection.send_to_server(due)
 
     def _welcomed(self, connection: Connection, welcome: Welcome) -> None:
@@ -249,6 +228,24 @@ class AgentProcess:
                 connection.send_to_server(frame)
         else:
             self._session = LinkSession(welcome.session_id)
+
+    def send(self, message: AgentMessage) -> None:
+        """Give a message to the session; a hello goes out on the open connection."""
+        if isinstance(message, Hello):
+            if self._connection is not None:
+                self._connection.send_to_server(opening_frame(message))
+            return
+        if self._session is None:
+            return
+        try:
+            frame = self._session.send(message)
+        except LinkOverflow:
+            self.machine.world.probe("agent.link_overflow")
+            self._session = None
+            self.soon(SessionLost())
+            return
+        if self._connection is not None and self._is_greeted:
+            self._connection.send_to_server(frame)
 
     def connection_closed(self, connection: Connection) -> None:
         """Learn that the connection is gone."""
@@ -265,7 +262,7 @@ class AgentProcess:
             return
         answer = step(self._state, inputs, self.machine.clock_ms())
         for effect in answer.effects:
-            if self.is_dead:
+            if self._has_died():
                 return
             if self.dies_after_effects is not None:
                 self.dies_after_effects -= 1
@@ -273,10 +270,15 @@ class AgentProcess:
                     self.machine.world.probe("agent.crashed_between_effects")
                     self.machine.crash_agent()
                     return
-            self._carry_out(effect)
+            carry_out(self, effect)
         self._wake_at(answer.next_wake_at_ms)
 
-    def _soon(self, *inputs: Input, delay_ms: int = 0) -> None:
+    def _has_died(self) -> bool:
+        """Say whether an effect has ended this life."""
+        return self.is_dead
+
+    def soon(self, *inputs: Input, delay_ms: int = 0) -> None:
+        """Let the core know of something in a while."""
         self.machine.world.after(delay_ms, self.take, *inputs)
 
     def _wake_at(self, at_ms: int | None) -> None:
@@ -292,135 +294,8 @@ class AgentProcess:
 
     def supervisor_wrote(self, key: AllocationKey, view: ProcessView) -> None:
         """See a supervisor's new state, a moment later."""
-        self._soon(ProcessSeen(key=key, process=view), delay_ms=self.machine.rng.between(0, 100))
+        self.soon(ProcessSeen(key=key, process=view), delay_ms=self.machine.rng.between(0, 100))
 
     def supervisor_died(self, key: AllocationKey) -> None:
         """Notice that a supervisor is gone, a while later."""
-        self._soon(SupervisorLost(key=key), delay_ms=self.machine.rng.between(10, 1_000))
-
-    # -- effects -----------------------------------------------------------------------------
-
-    def _carry_out(self, effect: Effect) -> None:
-        match effect:
-            case SendMessage():
-                self._send(effect.message)
-            case Reconnect():
-                self._drop_connection()
-            case Disconnect():
-                self._is_final = True
-                self._drop_connection()
-            case Exit():
-                self.machine.world.log(f"agent {self.machine.machine_id} exits: {effect.reason}")
-                self.die()
-                self.machine.agent_exited()
-            case GiveCredit() | WriteExec() | SignalExec():
-                pass  # data passes by the core, and the world has none
-            case OpenLogs() | CloseStream():
-                self._soon(LogsFinished(request_id=effect.request_id), delay_ms=5)
-            case StartExec() | KillExec() | ClearLease():
-                self._leased(effect)
-            case _:
-                self._supervise(effect)
-
-    def _send(self, message: AgentMessage) -> None:
-        if isinstance(message, Hello):
-            if self._connection is not None:
-                self._connection.send_to_server(opening_frame(message))
-            return
-        if self._session is None:
-            return
-        try:
-            frame = self._session.send(message)
-        except LinkOverflow:
-            self.machine.world.probe("agent.link_overflow")
-            self._session = None
-            self._soon(SessionLost())
-            return
-        if self._connection is not None and self._is_greeted:
-            self._connection.send_to_server(frame)
-
-    def _supervise(
-        self,
-        effect: StartSupervisor
-        | StopProcess
-        | KillProcess
-        | KillSupervisor
-        | Probe
-        | RememberReady
-        | RememberAuthority
-        | RemoveFolder,
-    ) -> None:
-        machine = self.machine
-        match effect:
-            case StartSupervisor():
-                if machine.start_supervisor(effect.key, effect.start):
-                    self._soon(SupervisorStarted(key=effect.key), delay_ms=machine.rng.below(50))
-                else:
-                    self._soon(SupervisorFailed(key=effect.key, message="made up"))
-            case StopProcess():
-                if (supervisor := machine.supervisor_by_key.get(effect.key)) is not None:
-                    supervisor.stop(effect.grace_ms)
-            case KillProcess():
-                if (supervisor := machine.supervisor_by_key.get(effect.key)) is not None:
-                    supervisor.kill()
-            case KillSupervisor():
-                machine.kill_supervisor(effect.key)
-                self._soon(SupervisorLost(key=effect.key))
-            case Probe():
-                supervisor = machine.supervisor_by_key.get(effect.key)
-                is_warm = supervisor is not None and supervisor.is_warm
-                self._soon(
-                    ProbeAnswered(key=effect.key, probe_id=effect.probe_id, is_success=is_warm),
-                    delay_ms=machine.rng.between(1, 100),
-                )
-            case RememberReady():
-                if (folder := machine.disk.folder_by_key.get(effect.key)) is not None:
-                    folder.was_ready = True
-            case RememberAuthority():
-                machine.remember_authority(effect.until_at_ms)
-            case RemoveFolder():
-                machine.forget(effect.key)
-            case _:
-                assert_never(effect)
-
-    def _leased(self, effect: StartExec | KillExec | ClearLease) -> None:
-        machine = self.machine
-        match effect:
-            case StartExec():
-                start = effect.start
-                machine.disk.lease_keys[LeaseKey(start.lease_id, start.lease_epoch)] = None
-                machine.world.after(machine.rng.between(1, 50), self._begin_leased, start)
-            case KillExec():
-                self._cancelled[effect.request_id] = None
-                machine.world.after(
-                    machine.rng.between(1, 50), self._finish_leased, effect.request_id, "SIGKILL"
-                )
-            case ClearLease():
-                machine.world.after(machine.rng.between(1, 300), self._clear, effect.key)
-            case _:
-                assert_never(effect)
-
-    def _begin_leased(self, start: ExecStart) -> None:
-        machine = self.machine
-        key = LeaseKey(start.lease_id, start.lease_epoch)
-        if self.is_dead:
-            return
-        if key not in machine.disk.lease_keys or start.request_id in self._cancelled:
-            self.take(ExecFinished(request_id=start.request_id, error="cancelled"))
-            return
-        machine.begin_leased(start.request_id, key)
-        lasts_ms = machine.rng.between(100, 90_000)
-        machine.world.after(lasts_ms, self._finish_leased, start.request_id, None)
-
-    def _finish_leased(self, request_id: str, signal: str | None) -> None:
-        if self.machine.end_leased(request_id) and not self.is_dead:
-            exit_code = 0 if signal is None else None
-            self.take(ExecFinished(request_id=request_id, exit_code=exit_code, signal=signal))
-
-    def _clear(self, key: LeaseKey) -> None:
-        if self.is_dead:
-            return
-        ended = [r for r, (owner, _) in self.machine.leased_by_request.items() if owner == key]
-        self.machine.clear_lease(key)
-        self.take(*(ExecFinished(request_id=r, signal="SIGKILL") for r in ended))
-        self.take(LeaseCleared(key=key))
+        self.soon(SupervisorLost(key=key), delay_ms=self.machine.rng.between(10, 1_000))

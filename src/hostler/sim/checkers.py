@@ -15,7 +15,7 @@ from hostler.base.errors import Defect
 from hostler.core import invariants
 from hostler.core.delta import Delta, Dispatch
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import AnyInput, FullScan, Request
+from hostler.core.inputs import AnyInput, AnyRequest, FullScan
 from hostler.core.replies import Result
 from hostler.core.step import step
 from hostler.model import KINDS, Replica, Trace
@@ -81,10 +81,8 @@ class Checkers:
         _hold(fleet)
         _same(fleet, self._disk.rows.load())
 
-    def replied(self, fleet: Fleet, request: AnyInput, result: Result | None) -> None:
+    def replied(self, fleet: Fleet, request: AnyRequest, result: Result | None) -> None:
         """Check an answer as it leaves."""
-        if not isinstance(request, Request):
-            return
         if result is None:
             raise Violation("no_answer", "a request got no answer", request=request.request_id)
         if self._disk.revision < fleet.revision:

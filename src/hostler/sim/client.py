@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from hostler.core.inputs import Request
+from hostler.core.inputs import AnyRequest
 from hostler.core.replies import Result
 from hostler.model import Lease
 from hostler.sim.network import Network
@@ -23,7 +23,7 @@ ATTEMPTS_MAX: Final = 60
 
 _DOUBLED_PPM: Final = 30_000
 
-Make = Callable[[str], Request]
+Make = Callable[[str], AnyRequest]
 """Makes the request, given the id of this attempt."""
 
 
@@ -48,7 +48,7 @@ class Client:
         self._count += 1
         _Asking(self, make, answered, f"c{self._count}", attempts_max).attempt()
 
-    def send(self, request: Request, answered: Callable[[Result | None], None]) -> None:
+    def send(self, request: AnyRequest, answered: Callable[[Result | None], None]) -> None:
         """Send a request once; both ways may get lost, and it may arrive twice."""
         count = 2 if self._rng.chance(0 if self.world.is_calm else _DOUBLED_PPM) else 1
         for _ in range(count):

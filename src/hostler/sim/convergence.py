@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hostler.core.fleet import Fleet
-from hostler.model import Allocation, Node, Replica
+from hostler.model import Allocation, Bundle, Node, Replica
 from hostler.model.allocation import AllocationPhase
-from hostler.model.bundle import BundlePhase
+from hostler.model.bundle import BundlePhase, Job
 from hostler.model.command import ListMachines
 from hostler.model.lease import LeasePhase
 from hostler.model.node import Health, NodePhase
@@ -102,35 +102,44 @@ def _room(fleet: Fleet, replica: Replica) -> str | None:
     """Say where a pending replica would fit without any doubt, if anywhere."""
     bundle = fleet.bundles[replica.bundle_id]
     job = bundle.job(replica.job)
-    if job is None or any(rule.is_required for rule in bundle.spread):
-        return None
-    if replica.reason is Reason.BUNDLE_BROKEN:
-        return None
-    if not bundle.is_primary_interruptible or job.requirement.capabilities:
-        return None
     pool = fleet.pools.get(bundle.pool)
-    if pool is None or not pool.is_enabled:
+    if job is None or pool is None or not pool.is_enabled or not _is_plain(bundle, job, replica):
         return None
-    siblings = {
-        allocation.node_id
-        for key in fleet.index.allocations_by_bundle.keys(bundle.bundle_id)
-        if (allocation := fleet.allocations[key]).job == replica.job
-    }
-    for key in fleet.index.nodes_by_pool.keys(pool.name):
-        node = fleet.nodes[key]
-        if node.takes_work and not node.is_spare and node.lease_count == 0:
-            is_fit = _free(fleet, node) >= job.requirement.capacity
-            if is_fit and node.node_id not in siblings and node.retire_reason is None:
-                return f"{node.node_id} has room"
+    node_id = _node_with_room(fleet, bundle, job)
+    if node_id is not None:
+        return f"{node_id} has room"
     for tier in pool.tiers:
-        if tier.kind is not TierKind.ELASTIC:
-            continue
         count = fleet.index.nodes_by_tier.count(f"{pool.name}/{tier.name}")
         is_fit = any(
             (offer.shape.capacity or 0) >= job.requirement.capacity for offer in tier.offers
         )
-        if count < tier.node_count_max and is_fit:
+        if tier.kind is TierKind.ELASTIC and count < tier.node_count_max and is_fit:
             return f"tier {tier.name} may grow"
+    return None
+
+
+def _is_plain(bundle: Bundle, job: Job, replica: Replica) -> bool:
+    """Say whether nothing but capacity and the rule about siblings decides about a place."""
+    return (
+        replica.reason is not Reason.BUNDLE_BROKEN
+        and bundle.is_primary_interruptible
+        and not any(rule.is_required for rule in bundle.spread)
+        and not job.requirement.capabilities
+    )
+
+
+def _node_with_room(fleet: Fleet, bundle: Bundle, job: Job) -> str | None:
+    siblings = {
+        allocation.node_id
+        for key in fleet.index.allocations_by_bundle.keys(bundle.bundle_id)
+        if (allocation := fleet.allocations[key]).job == job.name
+    }
+    for key in fleet.index.nodes_by_pool.keys(bundle.pool):
+        node = fleet.nodes[key]
+        is_open = node.takes_work and not node.is_spare and node.retire_reason is None
+        is_free = node.lease_count == 0 and node.node_id not in siblings
+        if is_open and is_free and _free(fleet, node) >= job.requirement.capacity:
+            return node.node_id
     return None
 
 

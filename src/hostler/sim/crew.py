@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 
@@ -74,7 +74,7 @@ class Crew:
         self._workers: list[_Worker] = []
         self._is_stopped = threading.Event()
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -75,9 +75,7 @@ class History:
         world = self.world
         self.truth = Truth(world)
         self.network = Network(world, scenario.network)
-        self.hardware = Hardware(
-            world, self.network, self.truth, scenario.fleet, scenario.machines
-        )
+        self.hardware = Hardware(world, self.network, self.truth, scenario.fleet, scenario.machines)
         self.cloud = Cloud(world, scenario.cloud, self.hardware)
         self.disk = Disk(world, scenario.disk)
         self.checkers = Checkers(world, self.disk, Promises())
@@ -85,9 +83,7 @@ class History:
         self.hardware.gateway = self.server
         self.client = Client(world, self.network, self.server)
         changes = [each for each in scenario.workload if isinstance(each, ChangeConfiguration)]
-        self.configurers = Configurers(
-            self.client, scenario.fleet, changes[0] if changes else None
-        )
+        self.configurers = Configurers(self.client, scenario.fleet, changes[0] if changes else None)
         self.problems: list[str] = ["nobody has looked yet"]
 
     def run(self) -> Outcome:
@@ -120,9 +116,7 @@ class History:
         )
 
     def _run_for(self, duration_ms: int) -> None:
-        self.world.run(
-            self.world.now_ms + duration_ms, event_count_max=self.scenario.ticks_max
-        )
+        self.world.run(self.world.now_ms + duration_ms, event_count_max=self.scenario.ticks_max)
 
     def _begin(self) -> None:
         self.server.start()

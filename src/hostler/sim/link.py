@@ -43,7 +43,7 @@ from hostler.wire.link import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hostler.sim.server import ServerProcess
+    from hostler.sim.life import ServerProcess
 
 
 class Gateway(Protocol):
@@ -53,9 +53,7 @@ class Gateway(Protocol):
         """Take a request to become a node. No answer comes from a server that is down."""
         ...
 
-    def accept(
-        self, network: Network, host: str, agent: Peer, node_id: str
-    ) -> Connection | None:
+    def accept(self, network: Network, host: str, agent: Peer, node_id: str) -> Connection | None:
         """Take a connection of an agent that has shown its credential; `None`: nobody answers."""
         ...
 

@@ -173,9 +173,12 @@ class Machine:
                 self.end_leased(request_id)
         self._start_agent_in(self.rng.between(*self.plan.agent_returns_ms))
 
-    def agent_exited(self) -> None:
+    def agent_exited(self, reason: str) -> None:
         """Note that the agent has ended by itself; whoever started it does not start it again."""
-        self.agent = None
+        self.world.log(f"agent {self.machine_id} exits: {reason}")
+        if self.agent is not None:
+            self.agent.die()
+            self.agent = None
 
     def _start_agent_in(self, delay_ms: int) -> None:
         self.world.after(delay_ms, self._start_agent, self.boot_count)

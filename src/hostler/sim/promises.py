@@ -8,6 +8,7 @@ from hostler.core.fleet import Fleet
 from hostler.core.inputs import (
     AcquireLease,
     AnyInput,
+    AnyRequest,
     ApplyConfiguration,
     CordonNode,
     DeleteBundle,
@@ -42,7 +43,7 @@ class Promises:
                 self._by_subject.pop(subject, None)
                 self._last_by_subject[subject] = one.request_id
 
-    def replied(self, fleet: Fleet, request: Request, result: Result) -> None:
+    def replied(self, fleet: Fleet, request: AnyRequest, result: Result) -> None:
         """Note an acknowledgement."""
         if not isinstance(result, Accepted):
             return
@@ -64,9 +65,7 @@ class Promises:
         """
         for subject, holds in self._by_subject.items():
             if not holds(fleet):
-                raise Violation(
-                    "promise_broken", "what was acknowledged is lost", subject=subject
-                )
+                raise Violation("promise_broken", "what was acknowledged is lost", subject=subject)
 
 
 def _subject(request: AnyInput) -> str | None:
@@ -84,7 +83,6 @@ def _subject(request: AnyInput) -> str | None:
 
 
 def _promise(fleet: Fleet, request: AnyInput, result: Accepted) -> tuple[str, Holds] | None:
-    at_ms = fleet.now_ms
     subject = _subject(request) or f"lease:{result.subject_id}"
     match request:
         case SubmitBundle():
@@ -94,6 +92,8 @@ def _promise(fleet: Fleet, request: AnyInput, result: Accepted) -> tuple[str, Ho
         case CordonNode() | DrainNode():
             return subject, lambda now: _is_closed(now, request.node_id)
         case AcquireLease():
+            lease = fleet.leases.get(result.subject_id)
+            at_ms = fleet.now_ms if lease is None else lease.requested_at_ms
             return subject, lambda now: result.subject_id in now.leases or _is_old(now, at_ms)
         case ReleaseLease():
             return subject, lambda now: _is_over(now, request.lease_id)

@@ -75,9 +75,7 @@ def _settings(rng: Stream) -> SettingsPlan:
     heartbeat_ms = rng.choice((1_000, 3_000, 5_000))
     suspect_after_ms = heartbeat_ms * rng.between(2, 4)
     fence_after_ms = heartbeat_ms * rng.between(3, 8)
-    lost_after_ms = max(suspect_after_ms, fence_after_ms + _CLOCK_SLACK_MS) + rng.between(
-        1, 20_000
-    )
+    lost_after_ms = max(suspect_after_ms, fence_after_ms + _CLOCK_SLACK_MS) + rng.between(1, 20_000)
     return SettingsPlan(
         heartbeat_ms=heartbeat_ms,
         suspect_after_ms=suspect_after_ms,

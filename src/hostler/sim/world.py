@@ -59,7 +59,7 @@ class World:
         return Stream(self.seed, *names)
 
     def after(self, delay_ms: int, call: Callable[..., None], *args: Any) -> None:
-        """Have something happen in a while; what is no longer wanted then looks and does nothing."""
+        """Have something happen in a while; what is no longer wanted by then does nothing."""
         self._order += 1
         heapq.heappush(self._queue, (self.now_ms + max(delay_ms, 0), self._order, call, args))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import CordonNode, DrainNode, Request, UncordonNode
+from hostler.core.inputs import AnyRequest, CordonNode, DrainNode, UncordonNode
 from hostler.core.replies import Accepted, Result
 from hostler.model.node import NodePhase
 from hostler.sim.client import Client
@@ -43,7 +43,7 @@ class NodeOperators:
         deadline_ms = rng.between(5_000, 120_000)
         then_retire = rng.chance(self._plan.retire_ppm)
 
-        def make(request_id: str) -> Request:
+        def make(request_id: str) -> AnyRequest:
             common = {"request_id": request_id, "principal": "operator", "node_id": node.node_id}
             if is_closed and choice < 80:
                 return msgspec.convert(common, UncordonNode)
@@ -113,9 +113,7 @@ class Configurers:
             for tier in pool.tiers:
                 name = f"{pool.name}/{tier.name}"
                 self.ceiling_max[name] = max(self.ceiling_max.get(name, 0), tier.node_count_max)
-        self._client.ask(
-            lambda request_id: configuration(request_id, plan), self._applied
-        )
+        self._client.ask(lambda request_id: configuration(request_id, plan), self._applied)
 
     def _applied(self, result: Result) -> None:
         self._is_asking = False
