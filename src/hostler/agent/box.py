@@ -8,7 +8,6 @@ here can tell anything; and it is in the environment of the agent and of all tha
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +17,7 @@ BOX_PREFIX: Final = "box-"
 def host_mark() -> str:
     """Return what tells this running kernel and this process namespace from all others."""
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    namespace = os.readlink("/proc/self/ns/pid")
+    namespace = Path("/proc/self/ns/pid").readlink()
     return hashlib.blake2b(f"{boot_id}\x00{namespace}".encode(), digest_size=6).hexdigest()
 
 
