@@ -154,22 +154,25 @@ class LeaseLine:
     def _arrange(self, pool: str, key: _Key) -> None:
         """Let the groups of a key stand where its first leases do, or aside while it is capped."""
         cap = self._caps.get(pool)
-        room = None if cap is None else max(0, cap - key.held_count)
+        if cap is None:
+            for group in key.groups.values():
+                self._stand(group, self._members.head(group.name), group.count)
+            return
+        left = max(0, cap - key.held_count)
+        is_aside = left == 0
         fronts = [(self._members.head(group.name), group) for group in key.groups.values()]
-        if len(fronts) > 1 and room:
+        if len(fronts) > 1 and not is_aside:
             # Who of one key comes first takes what room there is.
             fronts.sort(key=lambda front: (front[0] is None, front[0]))
-        left = room
         for head, group in fronts:
-            wanted = group.count if left is None else min(group.count, left)
-            if left is not None:
-                left -= wanted
-            group.wish.wanted += wanted - group.wanted
-            group.wanted = wanted
-            is_aside = head is None or room == 0
-            self._fronts.set(
-                group.name, None if is_aside or head is None else (group.wish.bucket, head[0])
-            )
+            wanted = min(group.count, left)
+            left -= wanted
+            self._stand(group, None if is_aside else head, wanted)
+
+    def _stand(self, group: _Group, head: tuple[Order, str] | None, wanted: int) -> None:
+        group.wish.wanted += wanted - group.wanted
+        group.wanted = wanted
+        self._fronts.set(group.name, None if head is None else (group.wish.bucket, head[0]))
 
     # -- asking ------------------------------------------------------------------------------
 

@@ -52,17 +52,23 @@ class SetIndex(Generic[R]):
 
     def update(self, key: str, old: R | None, new: R | None) -> None:
         """Follow one write."""
-        left = None if old is None else self._bucket_of(old)
-        entered = None if new is None else self._bucket_of(new)
+        bucket_of = self._bucket_of
+        left = None if old is None else bucket_of(old)
+        entered = None if new is None else bucket_of(new)
         if left == entered:
             return
+        buckets = self._buckets
         if left is not None:
-            bucket = self._buckets[left]
+            bucket = buckets[left]
             del bucket[key]
             if not bucket:
-                del self._buckets[left]
+                del buckets[left]
         if entered is not None:
-            self._buckets.setdefault(entered, {})[key] = None
+            bucket_entered = buckets.get(entered)
+            if bucket_entered is None:
+                buckets[entered] = {key: None}
+            else:
+                bucket_entered[key] = None
 
     def count(self, bucket: str) -> int:
         """Return how many records are in the bucket, at no cost."""
@@ -175,17 +181,21 @@ class Timers:
         self._heap: list[tuple[int, str, str]] = []
         self._at: dict[tuple[str, str], int] = {}
 
-    def set(self, kind: str, key: str, at_ms: int | None) -> None:
-        """Make this the record's timer, in place of any other; `None` for none."""
+    def set(self, kind: str, key: str, at_ms: int | None) -> int | None:
+        """Make this the record's timer, `None` for none; return the one that it replaces."""
         name = (kind, key)
+        before = self._at.get(name)
+        if before == at_ms:
+            return before
         if at_ms is None:
-            self._at.pop(name, None)
-        elif self._at.get(name) != at_ms:
-            self._at[name] = at_ms
-            heapq.heappush(self._heap, (at_ms, kind, key))
-            if len(self._heap) > 2 * len(self._at) + 1_024:
-                self._heap = [(at, kind, key) for (kind, key), at in self._at.items()]
-                heapq.heapify(self._heap)
+            del self._at[name]
+            return before
+        self._at[name] = at_ms
+        heapq.heappush(self._heap, (at_ms, kind, key))
+        if len(self._heap) > 2 * len(self._at) + 1_024:
+            self._heap = [(at, kind, key) for (kind, key), at in self._at.items()]
+            heapq.heapify(self._heap)
+        return before
 
     def get(self, kind: str, key: str) -> int | None:
         """Return the record's timer."""

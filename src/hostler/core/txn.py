@@ -100,13 +100,19 @@ class Txn:
         self._write(record.KIND, record.key, None)
 
     def _write(self, kind: str, key: str, new: Record | None) -> None:
+        # Every change passes here, so `touch` is written out.
         old = self.fleet.write(kind, key, new)
         name = (kind, key)
         delta = self._delta
-        if name not in delta.before:
+        if name not in delta.changes:
             delta.before[name] = old
         delta.changes[name] = new
-        self.touch(kind, key)
+        log = self._log.get(kind)
+        if log is None:
+            log = self._log[kind] = []
+        log.append(key)
+        self._lengths[kind] = len(log)
+        self.pending |= self._readers.get(kind, 0)
 
     def change(self, record: R, **changes: Any) -> R:
         """Write a record with some fields changed; its phase changes only by `move`."""
@@ -215,8 +221,9 @@ class Txn:
 
     def touch(self, kind: str, key: str) -> None:
         """Make controllers look at a record, although it may not have been written."""
-        self._log.setdefault(kind, []).append(key)
-        self._lengths[kind] = self._lengths.get(kind, 0) + 1
+        log = self._log.setdefault(kind, [])
+        log.append(key)
+        self._lengths[kind] = len(log)
         self.pending |= self._readers.get(kind, 0)
 
     def touch_all(self) -> None:
@@ -232,12 +239,9 @@ class Txn:
             self._set_timer(kind, key, wake_at_ms(self.fleet, record, self.now_ms))
 
     def _set_timer(self, kind: str, key: str, at_ms: int | None) -> None:
-        timers = self.fleet.timers
-        name = (kind, key)
-        before = timers.get(kind, key)
-        if before != at_ms or name in self._delta.timers_before:
-            self._delta.timers_before.setdefault(name, before)
-            timers.set(kind, key, at_ms)
+        before = self.fleet.timers.set(kind, key, at_ms)
+        if before != at_ms:
+            self._delta.timers_before.setdefault((kind, key), before)
 
     def fire_timers(self) -> None:
         """Touch every record whose instant has come and was not put off within this step."""

@@ -9,7 +9,8 @@ the next one: there only what is still to come counts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from hostler.core import limits, silence
 from hostler.model import (
@@ -42,32 +43,15 @@ def wake_at_ms(fleet: Fleet, record: Record, from_ms: int) -> int | None:
 
     What was due before `from_ms` was looked at then, or is looked at now because of what changed.
     """
-    match record:
-        case Lease():
-            return _lease(fleet, record)
-        case Node():
-            return _node(fleet, record, from_ms)
-        case OutboxEntry():
-            return record.next_at_ms
-        case Allocation():
-            return _allocation(fleet, record)
-        case Replica():
-            return record.retry_at_ms if record.phase is ReplicaPhase.BACKING_OFF else None
-        case ProviderState():
-            return record.next_list_at_ms
-        case Cooldown():
-            return record.until_at_ms + (limits.COOLDOWN_MEMORY_MS if record.is_over else 0)
-        case Receipt():
-            return record.expires_at_ms
-        case _:
-            return None
+    find = _BY_KIND.get(record.KIND)
+    return None if find is None else find(fleet, record, from_ms)
 
 
 def _ended_ms(fleet: Fleet) -> int:
     return (fleet.settings.retention if fleet.settings else _RETENTION).ended_ms
 
 
-def _lease(fleet: Fleet, lease: Lease) -> int | None:
+def _lease(fleet: Fleet, lease: Lease, _from_ms: int) -> int | None:
     match lease.phase:
         case LeasePhase.WAITING:
             return lease.wait_deadline_at_ms
@@ -86,6 +70,9 @@ def _node(fleet: Fleet, node: Node, from_ms: int) -> int | None:
             return node.phase_since_at_ms + node.boot_ms
         case NodePhase.RETIRED:
             return node.phase_since_at_ms + settings.retention.ended_ms
+        case NodePhase.READY if node.silent_since_at_ms is None and node.drain is None:
+            idle_at_ms = _idle(fleet, node)  # nearly every node, nearly always
+            return None if idle_at_ms is None or idle_at_ms < from_ms else idle_at_ms
         case NodePhase.READY | NodePhase.DRAINING:
             deadlines = (
                 silence.judge_at_ms(settings, node),
@@ -109,7 +96,7 @@ def _idle(fleet: Fleet, node: Node) -> int | None:
     return None if pool is None else node.idle_since_at_ms + pool.idle_ms
 
 
-def _allocation(fleet: Fleet, allocation: Allocation) -> int | None:
+def _allocation(fleet: Fleet, allocation: Allocation, _from_ms: int) -> int | None:
     settings = fleet.settings or _DEFAULTS
     if allocation.phase is AllocationPhase.ENDED:
         return allocation.phase_since_at_ms + settings.retention.ended_ms
@@ -120,3 +107,35 @@ def _allocation(fleet: Fleet, allocation: Allocation) -> int | None:
 
 def _earliest(*instants: int | None) -> int | None:
     return min((at_ms for at_ms in instants if at_ms is not None), default=None)
+
+
+def _command(_fleet: Fleet, entry: OutboxEntry, _from_ms: int) -> int | None:
+    return entry.next_at_ms
+
+
+def _replica(_fleet: Fleet, replica: Replica, _from_ms: int) -> int | None:
+    return replica.retry_at_ms if replica.phase is ReplicaPhase.BACKING_OFF else None
+
+
+def _provider(_fleet: Fleet, provider: ProviderState, _from_ms: int) -> int | None:
+    return provider.next_list_at_ms
+
+
+def _cooldown(_fleet: Fleet, cooldown: Cooldown, _from_ms: int) -> int | None:
+    return cooldown.until_at_ms + (limits.COOLDOWN_MEMORY_MS if cooldown.is_over else 0)
+
+
+def _receipt(_fleet: Fleet, receipt: Receipt, _from_ms: int) -> int | None:
+    return receipt.expires_at_ms
+
+
+_BY_KIND: dict[str, Callable[[Fleet, Any, int], int | None]] = {
+    Allocation.KIND: _allocation,
+    Cooldown.KIND: _cooldown,
+    Lease.KIND: _lease,
+    Node.KIND: _node,
+    OutboxEntry.KIND: _command,
+    ProviderState.KIND: _provider,
+    Receipt.KIND: _receipt,
+    Replica.KIND: _replica,
+}
