@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import stat
@@ -11,8 +12,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hostler.agent.box import box_id
 from hostler.base.encoding import decode
 from hostler.base.ids import MachineId
+from hostler.ports.provider import OutcomeUnknown
 from hostler.providers.local.processes import pids_of, send_signal
 from hostler.providers.local.provider import BIRTH_MS_MAX, KEEP_DEAD_MS, LocalProvider
 from hostler.providers.local.tags import MACHINE_MARK
@@ -52,7 +55,9 @@ def provider(lab: LocalLab, clock: ShiftedClock) -> LocalProvider:
     return LocalProvider(context, lambda _: ["sh", "-c", script])
 
 
-async def test_the_join_token_is_for_its_owners_eyes(lab: LocalLab, provider: LocalProvider) -> None:
+async def test_the_join_token_is_for_its_owners_eyes(
+    lab: LocalLab, provider: LocalProvider
+) -> None:
     machine = await provider.launch(lab.request("n-1/launch/1"))
     options = lab.folder / "machines" / machine.machine_id / "agent.json"
     assert stat.S_IMODE(options.stat().st_mode) == 0o600
@@ -137,3 +142,29 @@ async def test_another_processs_pid_is_not_killed(lab: LocalLab, provider: Local
     (pid,) = pids_of(foreign)
     send_signal("local-0000", [pid], signal.SIGKILL)
     assert pids_of(foreign) == [pid]
+
+
+async def test_a_box_that_was_started_by_hand_is_there_while_anything_of_it_runs(
+    lab: LocalLab, provider: LocalProvider
+) -> None:
+    box = MachineId(box_id(lab.folder / "own-1"))
+    assert await provider.get(box) is None
+    job = await asyncio.create_subprocess_exec(
+        "sleep", "600", env={**os.environ, MACHINE_MARK: box}
+    )
+    try:
+        found = await provider.get(box)
+        assert found is not None
+        assert found.machine_id == box
+        assert await listed(provider) == []
+        await provider.stop(box)
+        assert job.returncode is None, "what we did not launch is not ours to stop"
+    finally:
+        job.kill()
+        await job.wait()
+    assert await provider.get(box) is None
+
+
+async def test_nothing_is_said_of_a_box_on_another_host(provider: LocalProvider) -> None:
+    with pytest.raises(OutcomeUnknown):
+        await provider.get(MachineId("box-0123456789ab-0123456789ab"))

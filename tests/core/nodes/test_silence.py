@@ -155,21 +155,6 @@ def test_a_cut_link_asks_the_provider_at_once_and_gone_is_lost_at_once(
     assert not world.commands("stop_machine")
 
 
-def test_a_fixed_machine_that_its_provider_says_is_gone_is_retired(stable: NewStable) -> None:
-    world = stable(
-        a_pool(tiers=(a_fixed_tier(provider="local"),)),
-        an_own_node(provider="local", machine_id="box-1"),
-        an_own_node("n-900002", provider="local", machine_id="box-2"),
-    )
-    allocation = world.run_allocation(world.place("b", KEPT))
-    world.silence(allocation.node_id, cut=True)
-    world.succeed(f"{allocation.node_id}/check/1")
-    assert world.node(allocation.node_id).phase is NodePhase.RETIRED
-    moved = world.allocation_of("b/main/0")
-    assert moved is not None
-    assert moved.node_id != allocation.node_id
-
-
 def test_a_machine_that_is_there_is_asked_about_again_while_its_agent_is_silent(
     stable: NewStable,
 ) -> None:
@@ -223,3 +208,21 @@ def test_bronze_work_is_dropped_with_its_node(stable: NewStable) -> None:
     world.silence(allocation.node_id)
     world.advance(LOST_MS)
     assert world.allocation_of("b/main/0") is None
+
+
+def test_a_box_of_our_own_of_which_nothing_runs_is_lost_at_once_and_welcome_again(
+    stable: NewStable,
+) -> None:
+    own = a_fixed_tier(provider="fake")
+    world = stable(a_pool(tiers=(own,)), an_own_node("n-1", provider="fake", machine_id="box-1"))
+    allocation = world.run_allocation(world.place())
+    world.silence("n-1", cut=True)
+    world.succeed("n-1/check/1")
+    ended = world.fleet.allocations[allocation.allocation_id].ended
+    assert ended is not None
+    assert ended.cause is EndCause.NODE_LOST
+    node = world.node("n-1")
+    assert (node.health, node.phase, node.retire_reason) == (Health.LOST, NodePhase.READY, None)
+    world.hello("n-1", incarnation=2)
+    assert world.node("n-1").takes_work
+    assert world.node("n-1").epoch == 2

@@ -150,6 +150,7 @@ class Story:
             self._lease = await self._client.acquire(
                 AcquireRequest(pool="runners", key="demo-held")
             )
+            await self._until(step, "another warm runner in its place", self._all_ready)
             nodes = {node.node_id: node.phase for node in await self._client.nodes()}
             encoders = self._world.encoders()
             allocations = await self._copies()
@@ -274,6 +275,9 @@ class Story:
     async def _all_connected(self) -> bool:
         nodes = [n for n in await self._client.nodes() if n.phase == "ready"]
         return bool(nodes) and all(n.is_connected or n.health == "lost" for n in nodes)
+
+    async def _all_ready(self) -> bool:
+        return all(node.phase == "ready" for node in await self._client.nodes())
 
     async def _is_bundle_gone(self) -> bool:
         return not [b for b in await self._client.bundles() if b.bundle_id == BUNDLE]
