@@ -20,7 +20,7 @@ def live_on(fleet: Fleet, node: Node) -> list[Allocation]:
 
 def overcommitted(fleet: Fleet) -> list[str]:
     """Return the nodes on which more is held than they have."""
-    found = []
+    found: list[str] = []
     for node in fleet.nodes.rows.values():
         held = live_on(fleet, node)
         gpu_count = sum(c.count for c in node.shape.capabilities or () if c.name == "gpu")
@@ -43,7 +43,7 @@ def doubled(fleet: Fleet) -> list[tuple[str, str, str]]:
 
 def unplaced_though_possible(fleet: Fleet) -> list[tuple[str, str]]:
     """Return pending replicas with a place that they could have had."""
-    found = []
+    found: list[tuple[str, str]] = []
     for replica in fleet.replicas.rows.values():
         bundle = fleet.bundles[replica.bundle_id]
         job = bundle.job(replica.job)
@@ -140,7 +140,7 @@ def _is_spare_open(job: Job, replica: Replica, node: Node) -> bool:
 
 def launchable(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica) -> list[str]:
     """Return the offers that could be launched for a replica now."""
-    found = []
+    found: list[str] = []
     for name in (bundle.pool, *bundle.fallback_pools):
         pool = fleet.pools.get(name)
         if pool is None or not pool.is_enabled:

@@ -106,7 +106,7 @@ def test_s_062_one_dispatch_while_it_is_unanswered(theatre: NewTheatre) -> None:
         world.advance(at_ms)
         answer = world.submit()
         assert answer.is_repeat is (at_ms > 0)
-    sent = [d.command_id for delta in world.deltas for d in delta.dispatches]
+    sent = [str(d.command_id) for delta in world.deltas for d in delta.dispatches]
     assert sent.count("a-000001/start/1") == 1
     assert world.ended("b1/main/0") == []
 

@@ -3,7 +3,7 @@
 A node that stops is a node that is lost, or a workload whose end its agent reports. Instants in
 the names of the scenarios are in seconds, here in milliseconds.
 
-Not here: S-062 of promotion (G-158) is of a later issue.
+Not here: promotion of a backup (G-158), which is of a later issue.
 """
 
 from hostler.core.inputs import AllocationFact

@@ -35,7 +35,9 @@ def explain_node(fleet: Fleet, node_id: NodeId) -> Explanation | None:
 
 
 def _node_summary(node: Node) -> str:
-    held = f"{node.allocation_count} allocations and {node.lease_count} leases"
+    held = (
+        f"{_counted(node.allocation_count, 'allocation')} and {_counted(node.lease_count, 'lease')}"
+    )
     match node.phase:
         case NodePhase.REQUESTED:
             return f"Its machine ({node.offer}) is asked for at {node.provider}."
@@ -51,6 +53,10 @@ def _node_summary(node: Node) -> str:
             return f"Its machine is being stopped ({_cause(node)})."
         case NodePhase.RETIRED:
             return f"Its machine is gone ({_cause(node)})."
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
 
 
 def _cause(node: Node) -> str:
@@ -131,5 +137,5 @@ def _pool_summary(fleet: Fleet, pool: Pool) -> str:
     counts = {
         phase: index.nodes_by_pool_phase.count(f"{pool.name}/{phase.value}") for phase in NodePhase
     }
-    told = [f"{count} {phase.value}" for phase, count in counts.items() if count]
-    return f"It has {', '.join(told) if told else 'no'} nodes."
+    told = [_counted(count, f"{phase.value} node") for phase, count in counts.items() if count]
+    return f"It has {', '.join(told) if told else 'no nodes'}."
