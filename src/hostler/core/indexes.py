@@ -9,12 +9,7 @@ from typing import Any
 from hostler.core.line import LeaseLine
 from hostler.core.slot_index import SlotIndex
 from hostler.core.tables import LineIndex, Order, SetIndex
-from hostler.core.uses import (
-    incoming_bucket,
-    spare_time_place,
-    use_bucket,
-    warm_offer_bucket,
-)
+from hostler.core.uses import UseIndex
 from hostler.model import Allocation, Lease, Node, OutboxEntry, Pool, Replica, Token
 from hostler.model.allocation import AllocationPhase
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
@@ -94,12 +89,11 @@ class Indexes:
         """In `all`: those that are to be empty and have not been seen so."""
         self.nodes_lost = SetIndex[Node](_lost_bucket)
         """In `all`: those given up for silence; the brake counts them."""
-        self.nodes_by_use = SetIndex[Node](use_bucket)
-        self.nodes_incoming = SetIndex[Node](incoming_bucket)
-        """By offer."""
-        self.nodes_warm_by_offer = SetIndex[Node](warm_offer_bucket)
-        self.nodes_warm_launched = LineIndex[Node](spare_time_place)
-        """By pool: warm nodes that may be let go, the longest idle first."""
+        uses = UseIndex()
+        self.nodes_by_use = uses.by_use
+        self.nodes_incoming = uses.incoming
+        self.nodes_warm_by_offer = uses.warm_by_offer
+        self.nodes_warm_launched = uses.warm_launched
         self.nodes_free = SlotIndex()
         """Nodes with a free slot for a lease."""
         self.allocations_by_node = SetIndex[Allocation](lambda a: a.node_id if a.is_live else None)
@@ -147,10 +141,7 @@ class Indexes:
                 self.nodes_leaving,
                 self.nodes_draining,
                 self.nodes_lost,
-                self.nodes_by_use,
-                self.nodes_incoming,
-                self.nodes_warm_by_offer,
-                self.nodes_warm_launched,
+                uses,
                 self.nodes_free,
             ),
             Allocation.KIND: _follows(
@@ -172,14 +163,8 @@ class Indexes:
             Token.KIND: _follows(self.tokens_by_hash),
         }
         self._by_kind_moving: dict[str, tuple[_Follow, ...]] = {
-            **self._by_kind,
-            Node.KIND: _follows(
-                self.nodes_by_use,
-                self.nodes_incoming,
-                self.nodes_warm_by_offer,
-                self.nodes_warm_launched,
-                self.nodes_free,
-            ),
+            Node.KIND: _follows(uses, self.nodes_free),
+            Lease.KIND: (),
             OutboxEntry.KIND: (),
         }
 
@@ -198,7 +183,7 @@ _Follow = Callable[[str, Any, Any], None]
 
 
 def _follows(
-    *indexes: SetIndex[Any] | LineIndex[Any] | SlotIndex | LeaseLine,
+    *indexes: SetIndex[Any] | LineIndex[Any] | SlotIndex | UseIndex | LeaseLine,
 ) -> tuple[_Follow, ...]:
     return tuple(index.update for index in indexes)
 
@@ -216,6 +201,7 @@ _STEADY: dict[str, Callable[[Any], Any]] = {
         "health",
         "silent_since_at_ms",
     ),
+    Lease.KIND: attrgetter("phase"),
     OutboxEntry.KIND: attrgetter("command"),
 }
 """Fields of a kind that seldom change, and on which most of its indexes depend: while they stay,

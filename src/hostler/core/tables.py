@@ -43,18 +43,14 @@ class Table(Generic[R]):
         return (self.rows[key] for key in sorted(self.rows))
 
 
-class SetIndex(Generic[R]):
-    """Keys of records by bucket."""
+class Buckets:
+    """Keys by bucket."""
 
-    def __init__(self, bucket_of: Callable[[R], str | None]) -> None:
-        self._bucket_of = bucket_of
+    def __init__(self) -> None:
         self._buckets: dict[str, dict[str, None]] = {}
 
-    def update(self, key: str, old: R | None, new: R | None) -> None:
-        """Follow one write."""
-        bucket_of = self._bucket_of
-        left = None if old is None else bucket_of(old)
-        entered = None if new is None else bucket_of(new)
+    def move(self, key: str, left: str | None, entered: str | None) -> None:
+        """Take a key from one bucket to another; `None` is outside."""
         if left == entered:
             return
         buckets = self._buckets
@@ -64,14 +60,14 @@ class SetIndex(Generic[R]):
             if not bucket:
                 del buckets[left]
         if entered is not None:
-            bucket_entered = buckets.get(entered)
-            if bucket_entered is None:
+            found = buckets.get(entered)
+            if found is None:
                 buckets[entered] = {key: None}
             else:
-                bucket_entered[key] = None
+                found[key] = None
 
     def count(self, bucket: str) -> int:
-        """Return how many records are in the bucket, at no cost."""
+        """Return how many keys are in the bucket, at no cost."""
         return len(self._buckets.get(bucket, _EMPTY))
 
     def keys(self, bucket: str) -> list[str]:
@@ -81,6 +77,22 @@ class SetIndex(Generic[R]):
     def buckets(self) -> list[str]:
         """Return the buckets that are not empty, sorted."""
         return sorted(self._buckets)
+
+
+class SetIndex(Buckets, Generic[R]):
+    """Keys of records by bucket, each in the one that follows from the record alone."""
+
+    def __init__(self, bucket_of: Callable[[R], str | None]) -> None:
+        super().__init__()
+        self._bucket_of = bucket_of
+
+    def update(self, key: str, old: R | None, new: R | None) -> None:
+        """Follow one write."""
+        self.move(
+            key,
+            None if old is None else self._bucket_of(old),
+            None if new is None else self._bucket_of(new),
+        )
 
 
 Order = tuple[int | str, ...]

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
-from hostler.base.errors import check
+from hostler.base.errors import Defect, check
 from hostler.base.ids import CommandId, numbered
 from hostler.base.lifecycle import Lifecycle
 from hostler.core.delta import Delta, Dispatch
@@ -116,8 +116,9 @@ class Txn:
 
     def change(self, record: R, **changes: Any) -> R:
         """Write a record with some fields changed; its phase changes only by `move`."""
-        check("phase" not in changes, "phase_by_change", "a phase changes by move only")
-        return self.put(msgspec.structs.replace(record, **changes))
+        if "phase" in changes:
+            raise Defect("phase_by_change", "a phase changes by move only")
+        return self.put(replace(record, **changes))
 
     def move(self, record: R, trigger: StrEnum, **changes: Any) -> R:
         """Move a record along its lifecycle, with other fields changed in the same write.
@@ -126,9 +127,9 @@ class Txn:
             IllegalTransition: The arrow is not in the table; nothing has changed.
         """
         phase = _LIFECYCLES[type(record)].next(record.phase, trigger)  # type: ignore[attr-defined]  # records with a lifecycle have a phase
-        return self.put(
-            msgspec.structs.replace(record, phase=phase, phase_since_at_ms=self.now_ms, **changes)
-        )
+        new = replace(record, phase=phase, phase_since_at_ms=self.now_ms, **changes)
+        self._write(record.KIND, record.key, new)
+        return new
 
     def mint(self, prefix: str) -> str:
         """Return an id that was never given out."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from hostler.core.tables import Order
+from hostler.core.tables import Buckets, Line, Order
 from hostler.model import Node
 from hostler.model.node import Health, NodePhase, Origin
 
@@ -41,13 +41,7 @@ def use_of(node: Node) -> Use | None:
 
 def use_key(pool: str, use: Use) -> str:
     """Return the bucket of one pool's nodes of one use."""
-    return f"{pool}/{use.value}"
-
-
-def use_bucket(node: Node) -> str | None:
-    """Return the bucket that a node is in."""
-    use = use_of(node)
-    return None if use is None else use_key(node.pool, use)
+    return f"{pool}/{use}"
 
 
 def offer_key(pool: str, tier: str, offer: str) -> str:
@@ -55,22 +49,55 @@ def offer_key(pool: str, tier: str, offer: str) -> str:
     return f"{pool}/{tier}/{offer}"
 
 
-def incoming_bucket(node: Node) -> str | None:
-    """Return the offer of a node that is on its way to whoever comes next."""
-    if node.phase is not NodePhase.REQUESTED and node.phase is not NodePhase.STARTING:
-        return None
-    return offer_key(node.pool, node.tier, node.offer) if use_of(node) is Use.INCOMING else None
+class UseIndex:
+    """Nodes by what they are kept for."""
+
+    def __init__(self) -> None:
+        self.by_use = Buckets()
+        """By pool and use."""
+        self.incoming = Buckets()
+        """On their way to whoever comes next, by offer."""
+        self.warm_by_offer = Buckets()
+        """Warm and launched by us, by offer."""
+        self.warm_launched = Line()
+        """By pool: warm nodes that may be let go, the longest idle first."""
+
+    def update(self, key: str, old: Node | None, new: Node | None) -> None:
+        """Follow one write."""
+        was = None if old is None else use_of(old)
+        now = None if new is None else use_of(new)
+        if old is not None and new is not None and was is now and _is_alike(old, new):
+            return
+        self.by_use.move(key, _bucket(old, was), _bucket(new, now))
+        if was is Use.INCOMING or now is Use.INCOMING:
+            self.incoming.move(
+                key, _offer(old, was is Use.INCOMING), _offer(new, now is Use.INCOMING)
+            )
+        if was is Use.WARM or now is Use.WARM:
+            self.warm_by_offer.move(key, _offer(old, was is Use.WARM), _offer(new, now is Use.WARM))
+            self.warm_launched.set(key, _spare_time_place(new, now))
 
 
-def warm_offer_bucket(node: Node) -> str | None:
-    """Return the offer of a warm node that we launched."""
-    if not node.offer or use_of(node) is not Use.WARM:
+def _is_alike(old: Node, new: Node) -> bool:
+    return (
+        old.pool == new.pool
+        and old.tier == new.tier
+        and old.offer == new.offer
+        and old.idle_since_at_ms == new.idle_since_at_ms
+    )
+
+
+def _bucket(node: Node | None, use: Use | None) -> str | None:
+    return None if node is None or use is None else use_key(node.pool, use)
+
+
+def _offer(node: Node | None, is_meant: bool) -> str | None:  # noqa: FBT001  # read right where it is said
+    if node is None or not is_meant or not node.offer:
         return None
     return offer_key(node.pool, node.tier, node.offer)
 
 
-def spare_time_place(node: Node) -> tuple[str, Order] | None:
-    """Return the place of a warm node that may be let go: the longest idle stands first."""
-    if node.origin is not Origin.LAUNCHED or use_of(node) is not Use.WARM:
+def _spare_time_place(node: Node | None, use: Use | None) -> tuple[str, Order] | None:
+    if node is None or use is not Use.WARM or node.origin is not Origin.LAUNCHED:
         return None
     return node.pool, (node.idle_since_at_ms or 0, len(node.node_id), node.node_id)

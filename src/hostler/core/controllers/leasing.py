@@ -43,12 +43,12 @@ def reconcile(txn: Txn) -> None:
     for name in txn.changed_keys(Pool):
         pools[name] = None
         _refuse_unsatisfiable(txn, name)
-    for name in pools:
-        if line.count(name):
-            _serve(txn, name)
-    _line_up(txn, leases)
-    for name in pools:
-        if line.count(name):
+    lines = [name for name in pools if line.count(name)]
+    for name in lines:
+        _serve(txn, name)
+    if any(line.count(name) for name in lines):
+        _line_up(txn, leases)
+        for name in lines:
             _explain(txn, name)
 
 
