@@ -1,4 +1,4 @@
-"""The application: handlers, guard and error pages put together on Litestar."""
+"""The application: handlers, authorisation and error pages put together on Litestar."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from litestar.exceptions import HTTPException
 from litestar.types import Message, Scope
 
 from hostler.api import limits, openapi
-from hostler.api.auth import DEVELOPMENT_HEADER, guard
+from hostler.api.auth import DEVELOPMENT_HEADER, authorize
 from hostler.api.context import CALLER_KEY, Api, Caller
 from hostler.api.errors import answer_error, log_socket_error
 from hostler.api.links.links import AgentLinks
@@ -55,7 +55,7 @@ def create_app(engine: Engine, links: AgentLinks, *, is_loopback: bool) -> Lites
 def _application(api: Api | None, *lifespan: Lifespan) -> Litestar:
     return Litestar(
         route_handlers=ROUTES,
-        guards=[guard],
+        before_request=authorize,
         before_send=[_say_development],
         exception_handlers={
             HostlerError: answer_error,

@@ -12,10 +12,9 @@ must be our own.
 from __future__ import annotations
 
 import hmac
+from functools import lru_cache
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
-
-from litestar.handlers.base import BaseRouteHandler
 
 from hostler.api.context import CALLER_KEY, AnyConnection, Api, Caller, api_of
 from hostler.api.errors import Denied
@@ -33,15 +32,18 @@ DEVELOPER: Final = Caller(principal="local", role=Role.ADMIN, is_development=Tru
 """Whoever asks while the door is open."""
 
 
-async def guard(connection: AnyConnection, handler: BaseRouteHandler) -> None:
+async def authorize(connection: AnyConnection) -> None:
     """Let a connection through to its handler, or refuse it.
+
+    Runs before every HTTP handler; WebSocket handlers call it, because they answer a refusal in
+    their own way. (A guard of Litestar's would do both, but copies the handler for each request.)
 
     Raises:
         Denied: 401 without a valid token, 403 with one that may not.
     """
     api = api_of(connection)
     refuse_foreign_pages(connection, is_on_loopback=api.is_loopback)
-    role = handler.opt.get(ROLE_KEY)
+    role = connection.route_handler.opt.get(ROLE_KEY)
     if role is None:
         return
     caller = identify(api, connection)
@@ -127,13 +129,17 @@ def refuse_foreign_pages(connection: AnyConnection, *, is_on_loopback: bool) -> 
         Denied: The host is not ours, or the origin is not.
     """
     host = connection.headers.get("host", "")
-    if is_on_loopback and not is_loopback(_host_name(host)):
+    if is_on_loopback and not _names_loopback(host):
         raise Denied(403, "host_foreign", "this server answers to loopback names only", host=host)
     origin = connection.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != host:
         raise Denied(403, "origin_foreign", "pages of other sites may not ask", origin=origin)
 
 
-def _host_name(host: str) -> str:
-    name = urlsplit(f"//{host}").hostname
-    return name or ""
+@lru_cache(maxsize=256)
+def _names_loopback(host: str) -> bool:
+    """Say whether a `Host` header names this machine; a busy server sees few different ones."""
+    try:
+        return is_loopback(urlsplit(f"//{host}").hostname or "")
+    except ValueError:
+        return False

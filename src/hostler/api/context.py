@@ -69,7 +69,7 @@ def api_of(connection: AnyConnection) -> Api:
 
 
 def caller_of(connection: AnyConnection) -> Caller:
-    """Return who asks; the guard has put it there."""
+    """Return who asks; `auth.authorize` has put it there."""
     scope = cast("dict[str, Any]", connection.scope)
     return cast("Caller", scope[CALLER_KEY])
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from litestar import Response, post, websocket
 
-from hostler.api.auth import DEVELOPER, bearer_of, by_secret, is_door_open
+from hostler.api.auth import DEVELOPER, authorize, bearer_of, by_secret, is_door_open
 from hostler.api.context import Api, api_of
 from hostler.api.errors import Denied, HttpRequest
 from hostler.api.gateway import common, record_of, submit
@@ -90,6 +90,7 @@ async def link(socket: AnySocket) -> None:
     """One agent's link, for as long as it holds."""
     api, connection = api_of(socket), Socket(socket)
     try:
+        await authorize(socket)
         credential = _credential(api, socket)
     except HostlerError as error:
         await connection.deny(error)

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from litestar import websocket
 
-from hostler.api.auth import ROLE_KEY
+from hostler.api.auth import ROLE_KEY, authorize
 from hostler.api.context import Api, Caller, api_of, caller_of
 from hostler.api.errors import Denied
 from hostler.api.gateway import record_of
@@ -33,10 +33,11 @@ START_MS_MAX: Final = 10_000
 @websocket("/v1/leases/{lease_id:str}/exec", opt={ROLE_KEY: Role.LESSEE})
 async def run_command(socket: AnySocket) -> None:
     """Run one command on the leased node; the first frame says which."""
-    lease_id = path_text(socket, "lease_id")
-    api, caller, connection = api_of(socket), caller_of(socket), Socket(socket)
+    api, connection = api_of(socket), Socket(socket)
     try:
-        lease = _held(api, caller, lease_id, socket.query_params.get("epoch"))
+        await authorize(socket)
+        lease_id, epoch = path_text(socket, "lease_id"), socket.query_params.get("epoch")
+        lease = _held(api, caller_of(socket), lease_id, epoch)
     except HostlerError as error:
         await connection.deny(error)
         return
