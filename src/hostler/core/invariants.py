@@ -117,8 +117,9 @@ def _command(_fleet: Fleet, entry: OutboxEntry) -> Iterator[Broken]:
 def _room(fleet: Fleet, node: Node) -> Iterator[Broken]:
     """The sum of what is held never exceeds what the node has, unless it has shrunk since."""
     keys = fleet.index.allocations_by_node.keys(node.node_id)
-    if not keys or node.phase not in (NodePhase.READY, NodePhase.STARTING, NodePhase.REQUESTED):
-        return
+    is_planned = node.phase in (NodePhase.REQUESTED, NodePhase.STARTING)
+    if not keys or (node.is_inventory_reported if is_planned else node.phase is not NodePhase.READY):
+        return  # an agent may bring less than its offer promised; what fits is seen when it is ready
     held = [fleet.allocations[key] for key in keys]
     waiting = [a for a in held if a.phase is AllocationPhase.RESERVED]
     if not waiting:

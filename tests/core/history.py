@@ -1,0 +1,302 @@
+"""Histories: valid inputs in any order, drawn from what the fleet is at the moment."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
+from hostler.core import inputs as given
+from hostler.core.fleet import Fleet
+from hostler.model import OutboxEntry, Pool, Settings
+from hostler.model.allocation import EndCause, Ended
+from hostler.model.command import CheckMachine, LaunchMachine, ListMachines
+from hostler.model.launch import Disconnect, Launch
+from hostler.model.lease import LeaseOutcome
+from hostler.model.node import NodePhase
+from hostler.model.pool import Band
+from hostler.model.shape import CapabilityRequest, Requirement, Shape
+from hostler.testing.builders import LARGE, SMALL, a_fixed_tier, a_job, an_elastic_tier
+
+T = TypeVar("T")
+
+CODES = (
+    "request_invalid",
+    "capacity_unavailable",
+    "quota_exceeded",
+    "credentials_rejected",
+    "throttled",
+    "outcome_unknown",
+    "unreachable",
+    "refused",
+    "defect",
+)
+WANTED = (
+    Requirement(),
+    Requirement(capacity=8),
+    Requirement(capabilities=(CapabilityRequest(name="gpu"),)),
+)
+SHAPES = (SMALL, LARGE, Shape(capacity=6), Shape())
+POOLS = ("p", "q")
+BUNDLES = ("a", "b", "c")
+PAUSES_MS = (1, 1, 500, 500, 5_000, 5_000, 20_000, 61_000, 130_000, 400_000, 1_000_000)
+
+
+class History:
+    """Draws one input after another."""
+
+    def __init__(self, fleet: Fleet, below: Callable[[int], int]) -> None:
+        """Begin.
+
+        Args:
+            fleet: What is looked at to draw inputs that could come in.
+            below: Draws a number from zero up to and without a bound.
+        """
+        self.fleet = fleet
+        self._below = below
+        self._asked = 0
+        self._incarnation = 0
+
+    def one_of(self, options: Sequence[T]) -> T:
+        """Draw one of several."""
+        return options[self._below(len(options))]
+
+    def chance(self) -> bool:
+        """Draw yes or no."""
+        return self._below(2) == 1
+
+    def pause_ms(self) -> int:
+        """Draw how long nothing happens."""
+        return self.one_of(PAUSES_MS)
+
+    def batch(self) -> list[given.AnyInput]:
+        """Draw a few inputs that come in together."""
+        if not len(self.fleet.pools):
+            return [self._configuration()]
+        makers = (
+            *(self._settlement for _ in range(8)),
+            *(self._hello for _ in range(5)),
+            *(self._lease_request for _ in range(5)),
+            *(self._report for _ in range(4)),
+            *(self._bundle for _ in range(2)),
+            *(self._silence for _ in range(2)),
+            *(self._node_request for _ in range(2)),
+            *(self._join for _ in range(2)),
+            self._late,
+            self._process,
+            self._configuration,
+        )
+        count = 1 + self._below(4)
+        return [self.one_of(makers)() for _ in range(count)]
+
+    # -- drawing from what is there ----------------------------------------------------------
+
+    def _who(self) -> dict[str, str]:
+        self._asked += 1
+        return {"request_id": f"r{self._asked}", "principal": self.one_of(("ann", "bob"))}
+
+    def _node_id(self) -> NodeId:
+        if self._below(10) == 9:
+            return NodeId("n-999999")
+        alive = [n.node_id for n in self.fleet.nodes.in_order() if n.phase is not NodePhase.RETIRED]
+        return self.one_of(alive or [NodeId("n-000001")])
+
+    def _lease_id(self) -> LeaseId:
+        return self.one_of([*map(LeaseId, sorted(self.fleet.leases.rows)), LeaseId("l-999999")])
+
+    def _facts(self, node_id: str) -> list[given.AllocationFact]:
+        keys = self.fleet.index.allocations_by_node.keys(node_id)
+        kept = [key for key in keys if self.chance()]
+        return [self._fact(key) for key in [*kept, *(["a-999999"] if self.chance() else [])]]
+
+    def _fact(self, key: str) -> given.AllocationFact:
+        known = self.fleet.allocations.get(key)
+        phase = self.one_of(("starting", "running", "ready", "unready", "stopping", "ended"))
+        causes = [EndCause.EXITED, EndCause.START_FAILED, EndCause.FENCED, EndCause.STOPPED]
+        ended = Ended(cause=self.one_of(causes)) if phase == "ended" else None
+        epoch = (1 if known is None else known.epoch) - int(self._below(10) == 9)
+        return given.AllocationFact(
+            allocation_id=AllocationId(key), epoch=epoch, phase=phase, ended=ended
+        )
+
+    # -- inputs ------------------------------------------------------------------------------
+
+    def _configuration(self) -> given.AnyInput:
+        settings = Settings(fleet_id="f")
+        names = given.FleetSettings.__struct_fields__
+        kept = {name: getattr(settings, name) for name in names}
+        if self.chance():
+            kept["lost_node_count_max"] = 1
+        pools = tuple(self._pool(name) for name in POOLS if self._below(5))
+        return given.ApplyConfiguration(
+            fleet_id="f", settings=given.FleetSettings(**kept), pools=pools, **self._who()
+        )
+
+    def _pool(self, name: str) -> Pool:
+        elastic = an_elastic_tier(node_count_max=self.one_of((2, 5)))
+        fixed = a_fixed_tier(provider=self.one_of(("", "local")))
+        return Pool(
+            name=name,
+            tiers=self.one_of(((fixed, elastic), (elastic,), (elastic, fixed))),
+            warm_count=self.one_of((0, 1, 2)),
+            spare_count=self.one_of((0, 0, 1)),
+            spare_band=self.one_of((None, Band.GOLD)),
+            slot_count=self.one_of((1, 2)),
+            idle_ms=self.one_of((1_000, 300_000)),
+            lease_ms_max=self.one_of((None, 100_000)),
+            lease_per_key_max=self.one_of((None, 1)),
+            use_count_max=self.one_of((None, 1, 3)),
+            waiting_count_max=3,
+            launch_count_max=self.one_of((1, 5)),
+        )
+
+    def _bundle(self) -> given.AnyInput:
+        name = BundleId(self.one_of(BUNDLES))
+        match self._below(5):
+            case 0:
+                return given.DeleteBundle(bundle_id=name, **self._who())
+            case 1:
+                return given.StartJob(bundle_id=name, job="main", **self._who())
+            case _:
+                disconnect = self.one_of((Disconnect.STOP, Disconnect.KEEP))
+                job = a_job(
+                    band=self.one_of(list(Band)),
+                    launch=Launch(argv=("run",), disconnect=disconnect),
+                    capacity=self.one_of((1, 4, 50)),
+                )
+                return given.SubmitBundle(
+                    bundle_id=name,
+                    pool="p",
+                    jobs=(job,),
+                    replica_count=self.one_of((1, 2)),
+                    fallback_pools=("q",) if self.chance() else (),
+                    **self._who(),
+                )
+
+    def _node_request(self) -> given.AnyInput:
+        node_id = self._node_id()
+        match self._below(4):
+            case 0:
+                return given.CordonNode(node_id=node_id, **self._who())
+            case 1:
+                return given.UncordonNode(node_id=node_id, **self._who())
+            case _:
+                deadline_ms = self.one_of((0, 30_000))
+                return given.DrainNode(
+                    node_id=node_id,
+                    deadline_ms=deadline_ms,
+                    then_retire=self.chance(),
+                    **self._who(),
+                )
+
+    def _lease_request(self) -> given.AnyInput:
+        lease = self.fleet.leases.get(self._lease_id())
+        choice = self._below(5)
+        if lease is None or choice > 1:
+            return given.AcquireLease(
+                pool=self.one_of(POOLS),
+                requirement=self.one_of(WANTED),
+                priority=self.one_of((0, 0, 1)),
+                timeout_ms=self.one_of((0, 10_000, 300_000)),
+                fairness_key=self.one_of(("", "k")),
+                idempotency_key=self.one_of(("", "i")),
+                **self._who(),
+            )
+        who = {**self._who(), "principal": lease.holder}
+        if choice:
+            return given.HeartbeatLease(lease_id=lease.lease_id, epoch=lease.epoch, **who)
+        outcome = self.one_of((LeaseOutcome.HEALTHY, LeaseOutcome.HEALTHY, LeaseOutcome.POISON))
+        return given.ReleaseLease(lease_id=lease.lease_id, outcome=outcome, **who)
+
+    def _join(self) -> given.AnyInput:
+        if self.chance():
+            return given.JoinAgent(node_id=self._node_id(), **self._who())
+        return given.JoinAgent(
+            pool=self.one_of(POOLS),
+            tier=self.one_of(("own", "own", "cloud")),
+            machine_id=self.one_of((None, *(MachineId(f"box-{n}") for n in range(3)))),
+            **self._who(),
+        )
+
+    def _hello(self) -> given.AnyInput:
+        waiting = self.fleet.index.nodes_by_phase.keys(NodePhase.STARTING.value)
+        node_id = self.one_of([*map(NodeId, waiting), self._node_id()])
+        self._incarnation += self._below(2)
+        return given.AgentSaidHello(
+            node_id=node_id,
+            incarnation=max(1, self._incarnation),
+            shape=self.one_of((SMALL, SMALL, SMALL, *SHAPES, None)),
+            allocations=tuple(self._facts(node_id)),
+        )
+
+    def _report(self) -> given.AnyInput:
+        keys = [key for key, row in sorted(self.fleet.allocations.rows.items()) if row.is_live]
+        if not keys or self._below(10) == 9:
+            return given.InventoryReported(node_id=self._node_id(), shape=self.one_of(SHAPES))
+        key = self.one_of(keys)
+        return given.AllocationReported(
+            node_id=self.fleet.allocations[key].node_id, fact=self._fact(key)
+        )
+
+    def _silence(self) -> given.AnyInput:
+        node_id = self._node_id()
+        if self.chance():
+            return given.ContactResumed(node_id=node_id)
+        since_at_ms = self.fleet.now_ms - self.one_of((0, 1_000, 50_000))
+        return given.SilenceNoticed(
+            node_id=node_id, since_at_ms=max(0, since_at_ms), is_link_down=self.chance()
+        )
+
+    def _process(self) -> given.AnyInput:
+        return self.one_of((given.ServerStarted(), given.AlarmRang(), given.FullScan()))
+
+    # -- outcomes ----------------------------------------------------------------------------
+
+    def _settlement(self) -> given.AnyInput:
+        keys = sorted(self.fleet.commands.rows)
+        if not keys:
+            return given.AlarmRang()
+        entry = self.fleet.commands[self.one_of(keys)]
+        if self._below(4) == 3:
+            failed = given.CommandFailed(code=self.one_of(CODES))
+            return given.CommandSettled(command_id=entry.command_id, outcome=failed)
+        machines = tuple(self._machines(entry))
+        return given.CommandSettled(
+            command_id=entry.command_id, outcome=given.Succeeded(machines=machines)
+        )
+
+    def _machines(self, entry: OutboxEntry) -> list[given.MachineFact]:
+        match entry.command:
+            case LaunchMachine(node_id=node_id):
+                machine_id = MachineId(f"m-{node_id}")
+                return [given.MachineFact(machine_id=machine_id, node_id=node_id)]
+            case CheckMachine(machine_id=machine_id, node_id=node_id) if self.chance():
+                return [given.MachineFact(machine_id=machine_id, node_id=node_id)]
+            case ListMachines(provider=provider):
+                return self._listed(provider)
+            case _:
+                return []
+
+    def _listed(self, provider: str) -> list[given.MachineFact]:
+        nodes = [n for n in self.fleet.nodes.in_order() if n.provider == provider]
+        found = [
+            given.MachineFact(
+                machine_id=node.machine_id or MachineId(f"m-{node.node_id}"),
+                node_id=node.node_id,
+                created_at_ms=node.created_at_ms,
+            )
+            for node in nodes
+            if self.chance()
+        ]
+        if self.chance():
+            name = self.one_of(("m-stray-1", "m-stray-2"))
+            found.append(given.MachineFact(machine_id=MachineId(name), pool="p", tier="cloud"))
+        return found
+
+    def _late(self) -> given.AnyInput:
+        node_id = self._node_id()
+        fact = given.MachineFact(
+            machine_id=MachineId(f"m-{node_id}"), node_id=node_id, pool="p", tier="cloud"
+        )
+        return given.CommandSettled(
+            command_id=CommandId(f"{node_id}/launch/1"),
+            outcome=given.Succeeded(machines=(fact,)),
+        )

@@ -1,0 +1,73 @@
+"""What a fleet remembers beside its records, in a form that can be compared."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from hostler.base.encoding import decode, encode
+from hostler.core.fleet import Fleet
+from hostler.core.tables import Line
+from hostler.model import KINDS
+
+_SCRATCH = {
+    "__orig_class__",
+    "_bucket_of",
+    "_by_kind",
+    "_by_kind_moving",
+    "_heaps",
+    "_known_shapes",
+    "_place_of",
+}
+"""Parts of indexes that are ways to an answer and no answers: order of search, caches, functions."""
+
+
+def contents(part: Any) -> Any:
+    """Return what an index holds: places, counts and members; nothing where there is nothing."""
+    if isinstance(part, dict):
+        held = {str(key): contents(value) for key, value in part.items()}
+        return {key: value for key, value in held.items() if value not in ({}, (), "0")}
+    if isinstance(part, list | tuple):
+        return tuple(contents(each) for each in part)
+    if part is None or isinstance(part, int | str | bool | Struct):
+        return repr(part)
+    if not type(part).__module__.startswith("hostler.core"):
+        return repr(part)
+    names = getattr(type(part), "__slots__", None) or vars(part)
+    return contents({name: getattr(part, name) for name in names if name not in _SCRATCH})
+
+
+def timers(fleet: Fleet, *, after_ms: int = -1) -> dict[tuple[str, str], int]:
+    """Return every timer that is later than an instant."""
+    found = {}
+    for kind, table in fleet.tables.items():
+        for key in table.rows:
+            at_ms = fleet.timers.get(kind, key)
+            if at_ms is not None and at_ms > after_ms:
+                found[(kind, key)] = at_ms
+    return found
+
+
+def snapshot(fleet: Fleet) -> tuple[Any, ...]:
+    """Return everything that a dropped step must give back."""
+    return (
+        fleet.digest(),
+        contents(fleet.index),
+        timers(fleet),
+        fleet.revision,
+        fleet.event_seq,
+        fleet.now_ms,
+    )
+
+
+def reloaded(fleet: Fleet) -> Fleet:
+    """Return the fleet that a restart would find, from the bytes that a store would keep."""
+    records = [
+        decode(encode(record), KINDS[kind])
+        for kind, table in fleet.tables.items()
+        for record in table.rows.values()
+    ]
+    again = Fleet()
+    again.load(
+        records, revision=fleet.revision, event_seq=fleet.event_seq, now_ms=fleet.now_ms
+    )
+    return again
