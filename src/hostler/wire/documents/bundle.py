@@ -16,7 +16,7 @@ class HttpProbeDocument(Document, frozen=True, kw_only=True):
     """Ready while a GET on the node's loopback answers with a status from 200 to 399."""
 
     port: Port
-    path: Annotated[str, Meta(pattern="^/", description="Begins with a slash.")] = "/"
+    path: Annotated[str, Meta(pattern="^/", description="A path such as /healthz.")] = "/"
     interval: Duration = "500ms"
     timeout: Duration = "2s"
 

@@ -153,7 +153,8 @@ class Check:
         if value in options:
             return value
         told = ", ".join(options[:-1]) + f" or {options[-1]}"
-        hint = _hint(value, options) if isinstance(value, str) else ""
+        close = _closest(value, options) if isinstance(value, str) else None
+        hint = f"; did you mean `{close}`?" if close else ""
         self.tell(path, "unknown_choice", f"expected {told}, found {_found(value)}{hint}")
         return None
 
@@ -267,9 +268,13 @@ def _kind_name(wanted: inspect.Type) -> str:
             return "text"
 
 
+def _closest(name: str, known: list[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.6)), None)
+
+
 def _hint(name: str, known: Iterable[str]) -> str:
     names = list(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    close = _closest(name, names)
     if close:
-        return f"; did you mean `{close[0]}`?"
+        return f"; did you mean `{close}`?"
     return f"; known here: {', '.join(names)}" if len(names) <= 20 else ""

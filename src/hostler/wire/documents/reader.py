@@ -83,7 +83,10 @@ def read_bundles(text: str, source: str = "") -> list[Reading[BundleDocument]]:
     readings = [_reading(tree, BundleDocument, source) for tree in trees]
     seen: set[str] = set()
     for index, reading in enumerate(readings):
-        name = reading.document.bundle if reading.document else ""
+        value = reading.tree.value
+        name = value.get("bundle") if isinstance(value, dict) else None
+        if not isinstance(name, str):
+            continue
         if name in seen:
             readings[index] = _with_problem(reading, name)
         seen.add(name)
@@ -122,7 +125,7 @@ def _reading(tree: Tree, document: type[D], source: str) -> Reading[D]:
     check = Check()
     fitted = check.fit(tree.value, type_info(document), "")
     found = [*tree.problems, *check.problems]
-    found += rules_of(document, fitted, found)
+    found += rules_of(document, fitted)
     if not found:
         return Reading(msgspec.convert(fitted, document), (), source, tree)
     placed = [_placed(problem, tree) for problem in found]

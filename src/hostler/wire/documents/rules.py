@@ -1,18 +1,19 @@
 """What must hold between the fields of a document, beyond the type of each.
 
-Each rule looks at the smallest part that it concerns, and is tried whenever that part itself is
-sound, so that a typing error in one pool does not hide what is wrong in another.
+Each rule looks at the smallest part that it concerns, and is tried whenever that part itself can be
+judged, so that a typing error in one pool does not hide what is wrong in another.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from ipaddress import ip_address
 from typing import TypeVar
 
 import msgspec
 
+from hostler.base.errors import Rejected
 from hostler.base.units import duration_ms
 from hostler.wire.documents.bundle import BundleDocument, RunDocument
 from hostler.wire.documents.config import (
@@ -40,18 +41,34 @@ def is_loopback(host: str) -> bool:
 
 
 class _Parts:
-    """The fitted value of a document, and which of its parts are sound."""
+    """The fitted value of a document, part by part."""
 
-    def __init__(self, fitted: Plain, problems: Sequence[DocumentProblem]) -> None:
+    def __init__(self, fitted: Plain) -> None:
         self._fitted = fitted
-        self._bad_paths = [problem.path for problem in problems]
 
     def rule(self, path: str, kind: type[P], rule: Callable[[P, str], Problems]) -> Problems:
-        """Try a rule on the part at a path, if it is there and sound."""
+        """Try a rule on the part at a path, if it is there and sound enough to be judged."""
         found = self.value(path)
-        if found is None or any(_is_within(bad, path) for bad in self._bad_paths):
+        if found is None:
             return
-        yield from rule(msgspec.convert(found, kind), path)
+        try:
+            yield from list(rule(msgspec.convert(found, kind), path))
+        except (msgspec.ValidationError, Rejected):
+            return  # what is wrong with the part itself has been told
+
+    def unique(self, path: str, noun: str) -> Problems:
+        """Demand that no two members of a list have one name."""
+        seen: set[object] = set()
+        for member in self.members(path):
+            found = self.value(member)
+            name = found.get("name") if isinstance(found, dict) else None
+            if isinstance(name, str) and name in seen:
+                yield _problem(
+                    child_path(member, "name"),
+                    "duplicate",
+                    f"another {noun} above is named `{name}`; names are unique here",
+                )
+            seen.add(name)
 
     def value(self, path: str) -> Plain:
         """Return the plain value at a path, or `None`."""
@@ -75,15 +92,9 @@ class _Parts:
         return []
 
 
-def _is_within(path: str, around: str) -> bool:
-    return not around or path == around or path.startswith((f"{around}.", f"{around}["))
-
-
-def rules_of(
-    document: type, fitted: Plain, problems: Sequence[DocumentProblem]
-) -> list[DocumentProblem]:
+def rules_of(document: type, fitted: Plain) -> list[DocumentProblem]:
     """Try all rules of a kind of document."""
-    parts = _Parts(fitted, problems)
+    parts = _Parts(fitted)
     if document is ConfigDocument:
         return list(_config_rules(parts))
     if document is BundleDocument:
@@ -96,12 +107,15 @@ def _config_rules(parts: _Parts) -> Problems:
     yield from parts.rule("server", ServerDocument, _server)
     for pool in parts.members("pools"):
         yield from parts.rule(pool, PoolDocument, _pool)
+        yield from parts.unique(f"{pool}.tiers", "tier")
         for tier in parts.members(f"{pool}.tiers"):
             yield from parts.rule(tier, TierDocument, _tier)
+            yield from parts.unique(f"{tier}.offers", "offer")
 
 
 def _bundle_rules(parts: _Parts) -> Problems:
     yield from parts.rule("", BundleDocument, _bundle)
+    yield from parts.unique("jobs", "job")
     for job in parts.members("jobs"):
         yield from parts.rule(f"{job}.run", RunDocument, _run)
 
@@ -141,7 +155,6 @@ def _pool(pool: PoolDocument, path: str) -> Problems:
     tiers = child_path(path, "tiers")
     if not pool.tiers:
         yield _problem(tiers, "too_short", "a pool needs at least one tier")
-    yield from _unique([tier.name for tier in pool.tiers], tiers, "tier")
     if pool.lease_max is not None and duration_ms(pool.lease_max) < duration_ms(pool.lease):
         yield _problem(
             child_path(path, "lease_max"),
@@ -153,7 +166,6 @@ def _pool(pool: PoolDocument, path: str) -> Problems:
 
 
 def _tier(tier: TierDocument, path: str) -> Problems:
-    yield from _unique([offer.name for offer in tier.offers], child_path(path, "offers"), "offer")
     if tier.kind == "fixed":
         if tier.offers:
             yield _problem(
@@ -174,7 +186,6 @@ def _tier(tier: TierDocument, path: str) -> Problems:
 
 
 def _bundle(bundle: BundleDocument, path: str) -> Problems:
-    yield from _unique([job.name for job in bundle.jobs], child_path(path, "jobs"), "job")
     fallbacks = child_path(path, "fallback_pools")
     for index, name in enumerate(bundle.fallback_pools):
         if name == bundle.pool or name in bundle.fallback_pools[:index]:
@@ -207,13 +218,3 @@ def _run(run: RunDocument, path: str) -> Problems:
 
 def _is_given(value: msgspec.Struct, name: str) -> bool:
     return getattr(value, name) is not None
-
-
-def _unique(names: list[str], path: str, noun: str) -> Problems:
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            yield _problem(
-                f"{path}[{index}].name",
-                "duplicate",
-                f"there is a {noun} named `{name}` above; names are unique here",
-            )

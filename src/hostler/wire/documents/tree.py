@@ -95,6 +95,11 @@ for _tag, _pattern, _first in (
     )
 
 
+_TAGS: Final = frozenset(
+    f"tag:yaml.org,2002:{name}" for name in ("map", "seq", "str", "null", "bool", "int", "float")
+)
+
+
 def read_trees(text: str) -> list[Tree]:
     """Read all documents of a YAML text; one that is broken has problems and ends the list."""
     trees: list[Tree] = []
@@ -152,8 +157,11 @@ class _Unfolding:
             if self._count == NODE_COUNT_MAX + 1:
                 self._tell(node, path, "yaml_too_large", "too many values in one document")
             return None
+        if node.tag not in _TAGS:
+            self._tell(node, path, "yaml_tag", f"the tag {node.tag} means nothing here; remove it")
+            return None
         if isinstance(node, yaml.ScalarNode):
-            return _scalar(node)
+            return self._scalar(node, path)
         if id(node) in self._around:
             self._tell(node, path, "yaml_cycle", "an anchor holds itself")
             return None
@@ -170,6 +178,13 @@ class _Unfolding:
             return self._mapping(node, path)
         finally:
             self._around.pop()
+
+    def _scalar(self, node: yaml.ScalarNode, path: str) -> Plain:
+        try:
+            return _scalar(node)
+        except ValueError:
+            self._tell(node, path, "yaml_tag", f"`{node.value}` is not what its tag says")
+            return None
 
     def _mapping(self, node: yaml.Node, path: str) -> dict[str, Plain]:
         own: dict[str, Plain] = {}
