@@ -131,16 +131,18 @@ def _bring_up_to_date(txn: Txn, bundle: Bundle, job: Job, replica: Replica, spec
         txn.change(allocation, band=job.band)
     is_renewed = replica.spec != spec
     replica = txn.change(replica, **changes)
+    if is_renewed and replica.phase in _GIVEN_UP:
+        replica = _let_want(txn, replica, ReplicaTrigger.CLEARED)
     if job.is_dormant and not replica.is_started and replica.phase in _WAITING:
         txn.move(replica, ReplicaTrigger.STOPPED, reason=Reason.DORMANT, retry_at_ms=None)
     elif not job.is_dormant and replica.phase is _P.DORMANT:
         _let_want(txn, replica, ReplicaTrigger.STARTED)
-    elif is_renewed and replica.phase in _GIVEN_UP:
-        _let_want(txn, replica, ReplicaTrigger.CLEARED)
 
 
-def _let_want(txn: Txn, replica: Replica, trigger: ReplicaTrigger) -> None:
-    txn.move(replica, trigger, reason=None, reason_detail="", waiting_since_at_ms=txn.now_ms)
+def _let_want(txn: Txn, replica: Replica, trigger: ReplicaTrigger) -> Replica:
+    return txn.move(
+        replica, trigger, reason=None, reason_detail="", waiting_since_at_ms=txn.now_ms
+    )
 
 
 def _roll(txn: Txn, bundle: Bundle, job: Job) -> bool:
