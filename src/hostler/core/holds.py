@@ -84,7 +84,7 @@ def settle_lease(txn: Txn, lease: Lease, outcome: LeaseOutcome, detail: str = ""
     txn.emit(
         EventKind.LEASE_SETTLED,
         {"lease": lease.lease_id, "pool": lease.pool, "node": lease.node_id or ""},
-        outcome=outcome.value,
+        outcome=outcome,
         detail=detail,
         epoch=lease.epoch,
     )

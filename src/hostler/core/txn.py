@@ -74,6 +74,8 @@ class Txn:
         self._found: dict[str, tuple[int, int, list[Any]]] = {}
         """What was last found changed, by kind, between which two places in the log."""
         self._minted: dict[str, int] = {}
+        self._rewritten: set[tuple[str, str]] = set()
+        """What was written more than once, and so may be as it was before."""
         self._events: list[Event] = []
         self._dispatches: list[Dispatch] = []
         self._replies: list[Reply] = []
@@ -100,11 +102,21 @@ class Txn:
         self._write(record.KIND, record.key, None)
 
     def _write(self, kind: str, key: str, new: Record | None) -> None:
-        # Every change passes here, so `touch` is written out.
-        old = self.fleet.write(kind, key, new)
-        name = (kind, key)
+        # Every change passes here, so `Fleet.write` and `touch` are written out.
+        fleet, name = self.fleet, (kind, key)
+        rows = fleet.tables[kind].rows
+        old = rows.get(key)
+        if new is not None:
+            rows[key] = new
+        elif old is not None:
+            del rows[key]
+        else:
+            return
+        fleet.index.update(kind, key, old, new)
         delta = self._delta
-        if name not in delta.changes:
+        if name in delta.changes:
+            self._rewritten.add(name)
+        else:
             delta.before[name] = old
         delta.changes[name] = new
         log = self._log.get(kind)
@@ -312,7 +324,7 @@ class Txn:
             self.put(Counter(name=prefix, value=value))
         delta = self._delta
         for name, new in list(delta.changes.items()):
-            if new == delta.before[name]:
+            if name in self._rewritten and new == delta.before[name]:
                 del delta.changes[name], delta.before[name]
             else:
                 # Once for each record, and not once for each write.
