@@ -74,6 +74,7 @@ class FakeCloud:
         self.pause: Callable[[Method], Awaitable[None]] | None = None
         self.on_birth: Callable[[Machine, LaunchRequest], None] | None = None
         self._machine_by_token: dict[str, MachineId] = {}
+        self._stopping: dict[MachineId, BilledMachine] = {}
         self._faults: defaultdict[Method, deque[_Fault]] = defaultdict(deque)
 
     def fail_next(self, method: Method, error: ProviderFailed, *, is_done: bool = False) -> None:
@@ -125,11 +126,13 @@ class FakeCloud:
         line = self.bill[machine_id]
         if line.stops_at_ms is None:
             line.stops_at_ms = now_ms + self.stop_ms
+            self._stopping[machine_id] = line
 
     def _settle(self, now_ms: int) -> None:
-        for line in self.bill.values():
-            if line.gone_at_ms is None and line.stops_at_ms is not None:
-                line.gone_at_ms = line.stops_at_ms if line.stops_at_ms <= now_ms else None
+        for machine_id, line in list(self._stopping.items()):
+            if line.stops_at_ms is not None and line.stops_at_ms <= now_ms:
+                line.gone_at_ms = line.gone_at_ms or line.stops_at_ms
+                del self._stopping[machine_id]
 
     def get(self, machine_id: MachineId, now_ms: int) -> Machine | None:
         """Return a machine that exists."""
