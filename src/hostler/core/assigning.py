@@ -10,9 +10,9 @@ from hostler.base.errors import Defect
 from hostler.base.ids import AllocationId, NodeId
 from hostler.core import growth, holds
 from hostler.core.events import EventKind
-from hostler.core.indexes import bundle_phase_key
+from hostler.core.keys import bundle_phase_key
+from hostler.core.placement.places import hold_of, holds_on, live_on
 from hostler.core.placement.room import free_room, pick_devices, shortages
-from hostler.core.placement.survey import hold_of, holds_on, live_on
 from hostler.core.placement.trace import summary, with_decision
 from hostler.core.placement.walk import Option, Verdict
 from hostler.core.txn import Txn

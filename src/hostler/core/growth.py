@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from hostler.base.ids import NodeId
 from hostler.core.events import EventKind
-from hostler.core.indexes import tier_key
+from hostler.core.keys import tier_key
 from hostler.core.slots import misfit
 from hostler.core.txn import Txn
 from hostler.core.uses import offer_key

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
+from hostler.core.keys import bundle_phase_key, pending_line, pending_order, tier_key
 from hostler.core.line import LeaseLine
+from hostler.core.placement.places import PlaceIndex
 from hostler.core.slot_index import SlotIndex
-from hostler.core.tables import LineIndex, Order, SetIndex
+from hostler.core.tables import LineIndex, SetIndex
 from hostler.core.uses import UseIndex
 from hostler.model import Allocation, Lease, Node, OutboxEntry, Pool, Replica, Token
 from hostler.model.allocation import AllocationPhase
@@ -17,27 +19,6 @@ from hostler.model.lease import LeasePhase
 from hostler.model.node import Health, NodePhase
 from hostler.model.record import Record
 from hostler.model.replica import ReplicaPhase
-
-
-def tier_key(pool: str, tier: str) -> str:
-    """Return the bucket of a tier."""
-    return f"{pool}/{tier}"
-
-
-def bundle_phase_key(bundle_id: str, phase: ReplicaPhase) -> str:
-    """Return the bucket of a bundle's replicas in one phase."""
-    return f"{bundle_id}/{phase.value}"
-
-
-def pending_line(replica: Replica) -> str:
-    """Return the bucket of replicas that ask alike and to which the same nodes are open."""
-    return f"{replica.demand}{'/recovery' if replica.is_recovery else ''}"
-
-
-def pending_order(replica: Replica) -> Order:
-    """Gold first, then who waits longest; a bundle's own order breaks ties."""
-    waiting_since = replica.waiting_since_at_ms
-    return replica.band.rank, waiting_since, replica.bundle_id, replica.job, replica.index
 
 
 def _leaving_bucket(node: Node) -> str | None:
@@ -129,27 +110,35 @@ class Indexes:
         self.commands_by_target = SetIndex[OutboxEntry](_command_bucket)
         """Buckets are `node:ID` for what an agent does and `provider:NAME` for the rest."""
         self.tokens_by_hash = SetIndex[Token](lambda t: t.sha256)
+        self.places = PlaceIndex()
+        """Nodes as placing sees them."""
         self._by_kind: dict[str, tuple[_Follow, ...]] = {
-            Node.KIND: _follows(
-                self.nodes_by_pool,
-                self.nodes_by_tier,
-                self.nodes_by_phase,
-                self.nodes_by_pool_phase,
-                self.nodes_by_machine,
-                self.nodes_by_provider,
-                self.nodes_spare,
-                self.nodes_leaving,
-                self.nodes_draining,
-                self.nodes_lost,
-                uses,
-                self.nodes_free,
+            Node.KIND: (
+                self.places.follow_node,
+                *_follows(
+                    self.nodes_by_pool,
+                    self.nodes_by_tier,
+                    self.nodes_by_phase,
+                    self.nodes_by_pool_phase,
+                    self.nodes_by_machine,
+                    self.nodes_by_provider,
+                    self.nodes_spare,
+                    self.nodes_leaving,
+                    self.nodes_draining,
+                    self.nodes_lost,
+                    uses,
+                    self.nodes_free,
+                ),
             ),
-            Allocation.KIND: _follows(
-                self.allocations_by_node,
-                self.allocations_by_replica,
-                self.allocations_by_bundle,
-                self.allocations_by_phase,
-                self.allocations_reserved,
+            Allocation.KIND: (
+                self.places.follow_allocation,
+                *_follows(
+                    self.allocations_by_node,
+                    self.allocations_by_replica,
+                    self.allocations_by_bundle,
+                    self.allocations_by_phase,
+                    self.allocations_reserved,
+                ),
             ),
             Replica.KIND: _follows(
                 self.replicas_by_bundle,
@@ -163,7 +152,7 @@ class Indexes:
             Token.KIND: _follows(self.tokens_by_hash),
         }
         self._by_kind_moving: dict[str, tuple[_Follow, ...]] = {
-            Node.KIND: _follows(uses, self.nodes_free),
+            Node.KIND: (self.places.follow_node, *_follows(uses, self.nodes_free)),
             Lease.KIND: (),
             OutboxEntry.KIND: (),
         }

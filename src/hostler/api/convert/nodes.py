@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hostler.api.convert.shapes import shape
 from hostler.core.fleet import Fleet
-from hostler.core.indexes import tier_key
+from hostler.core.keys import tier_key
 from hostler.core.uses import Use, use_key
 from hostler.model import Node, Pool
 from hostler.model.node import NodePhase

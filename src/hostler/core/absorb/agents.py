@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from hostler.base.ids import NodeId
 from hostler.core import outbox
 from hostler.core.absorb import reports
-from hostler.core.indexes import tier_key
 from hostler.core.inputs import (
     AgentSaidHello,
     AllocationReported,
@@ -18,6 +17,7 @@ from hostler.core.inputs import (
     JoinAgent,
     SilenceNoticed,
 )
+from hostler.core.keys import tier_key
 from hostler.core.txn import Txn
 from hostler.model import Node, Pool
 from hostler.model.node import Health, NodePhase, Origin

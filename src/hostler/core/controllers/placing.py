@@ -20,10 +20,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hostler.core import assigning, growth
-from hostler.core.indexes import bundle_phase_key, pending_line, pending_order
+from hostler.core.keys import bundle_phase_key, pending_line, pending_order
 from hostler.core.placement.demand import Demand, demand_of, plain
 from hostler.core.placement.feasible import refusal, standing_of
-from hostler.core.placement.survey import Survey
 from hostler.core.placement.walk import Verdict, decide
 from hostler.core.tables import Order
 from hostler.core.txn import Txn
@@ -64,11 +63,10 @@ def _groups_to_try(txn: Txn, nodes: Sequence[Node]) -> list[str]:
     growth_pools = _pools_that_may_grow(txn, nodes)
     if not openings and not growth_pools:
         return sorted(fresh)
-    survey = Survey(txn.fleet)
     return [
         group
         for group in waiting
-        if group in fresh or _has_opening(txn, survey, group, openings, growth_pools)
+        if group in fresh or _has_opening(txn, group, openings, growth_pools)
     ]
 
 
@@ -76,11 +74,10 @@ def _groups_let_in(txn: Txn, node_ids: Sequence[str]) -> list[str]:
     """Return the demands that fit on spares that are none any more: what they have left is open."""
     used = [txn.fleet.nodes[node_id] for node_id in node_ids]
     openings = [node for node in used if not standing_of(node)]
-    survey = Survey(txn.fleet)
     return [
         group
         for group in txn.fleet.index.replicas_pending.buckets()
-        if _has_opening(txn, survey, group, openings, frozenset())
+        if _has_opening(txn, group, openings, frozenset())
     ]
 
 
@@ -106,9 +103,7 @@ def _pools_that_may_grow(txn: Txn, nodes: Sequence[Node]) -> frozenset[str]:
     )
 
 
-def _has_opening(
-    txn: Txn, survey: Survey, group: str, openings: list[Node], growth_pools: frozenset[str]
-) -> bool:
+def _has_opening(txn: Txn, group: str, openings: list[Node], growth_pools: frozenset[str]) -> bool:
     head = txn.fleet.index.replicas_pending.first(group)
     asked = None if head is None else _asked(txn, txn.fleet.replicas[head])
     if asked is None:
@@ -116,8 +111,9 @@ def _has_opening(
     demand = plain(asked)
     if not growth_pools.isdisjoint(demand.pools):
         return True
+    place = txn.fleet.index.places.of
     return any(
-        node.pool in demand.pools and refusal(demand, survey.place(node.node_id)) is None
+        node.pool in demand.pools and refusal(demand, place(txn.fleet, node.node_id)) is None
         for node in openings
     )
 
@@ -141,7 +137,6 @@ class _Pass:
 
     def __init__(self, txn: Txn) -> None:
         self.txn = txn
-        self.survey = Survey(txn.fleet)
         self.lines: dict[str, Iterator[str]] = {}
         self.queue: list[tuple[Order, str, str]] = []
         self.used_spares: list[str] = []
@@ -174,12 +169,11 @@ class _Pass:
             assigning.hold_back(self.txn, replica)
             return None
         demand = demand_of(self.txn.fleet, *spec, replica, self.txn.now_ms)
-        verdict = decide(demand, self.survey, self._obstacle)
+        verdict = decide(demand, self.txn.fleet, self._obstacle)
         if verdict.option is None:
             assigning.refuse(self.txn, replica, verdict)
         else:
             node_id = assigning.assign(self.txn, replica, *spec, verdict, verdict.option)
-            self.survey.look_again(node_id)
             place = verdict.option.place
             if place is not None and place.node.is_spare:
                 self.used_spares.append(node_id)

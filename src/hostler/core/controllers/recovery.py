@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Final
 
 from hostler.core.events import EventKind
-from hostler.core.indexes import bundle_phase_key
+from hostler.core.keys import bundle_phase_key
 from hostler.core.limits import (
     AVOIDED_COUNT_MAX,
     REJECTION_BACKOFF_MS_MIN,

@@ -20,7 +20,7 @@ from typing import Final
 
 from hostler.core import growth
 from hostler.core.events import EventKind
-from hostler.core.indexes import tier_key
+from hostler.core.keys import tier_key
 from hostler.core.slots import misfit
 from hostler.core.txn import Txn
 from hostler.core.uses import Use, offer_key, use_key, use_of

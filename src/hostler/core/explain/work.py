@@ -11,7 +11,6 @@ from hostler.core.fleet import Fleet
 from hostler.core.holds import start_command_id, stop_command_id
 from hostler.core.placement.demand import Demand, demand_of
 from hostler.core.placement.feasible import Place, detail_of, refusals
-from hostler.core.placement.survey import Survey
 from hostler.core.sentences import SENTENCES
 from hostler.model import Allocation, Bundle, Node, Replica
 from hostler.model.allocation import AllocationPhase
@@ -79,7 +78,7 @@ def _checks(fleet: Fleet, replica: Replica, node_id: NodeId) -> Iterator[Check]:
     if node is None or bundle is None or job is None:
         return
     demand = demand_of(fleet, bundle, job, replica, fleet.now_ms)
-    place = Survey(fleet).place(node_id)
+    place = fleet.index.places.of(fleet, node_id)
     for reason in chain(_wrong_home(fleet, demand, node), refusals(demand, place)):
         yield _check(reason, demand, place)
 

@@ -13,7 +13,7 @@ from typing import assert_never
 import msgspec
 
 from hostler.base.ids import NodeId
-from hostler.core.indexes import tier_key
+from hostler.core.keys import tier_key
 from hostler.model import Node, Pool
 from hostler.model.bundle import SpreadOver, SpreadRule
 from hostler.model.pool import Tier

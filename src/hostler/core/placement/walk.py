@@ -10,7 +10,7 @@ once more, when nothing else is there at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -23,12 +23,14 @@ from hostler.core.placement.resilience import (
     domains_of_new,
 )
 from hostler.core.placement.score import Scored, scored
-from hostler.core.placement.survey import Survey
 from hostler.core.placement.trace import attempt_of
 from hostler.model import Pool
 from hostler.model.pool import Offer, Reliability, Tier
 from hostler.model.reason import Reason
 from hostler.model.trace import Attempt
+
+if TYPE_CHECKING:
+    from hostler.core.fleet import Fleet
 
 Obstacle = Callable[[Pool, Tier, Offer], Reason | None]
 """Says why a machine of an offer may not be asked for now, or `None` when it may."""
@@ -116,25 +118,25 @@ class _Look(msgspec.Struct):
         )
 
 
-def decide(demand: Demand, survey: Survey, obstacle: Obstacle) -> Verdict:
+def decide(demand: Demand, fleet: Fleet, obstacle: Obstacle) -> Verdict:
     """Return the place for one replica, or why there is none; with every look that led there."""
     if demand.spares is SpareAccess.FIRST:
-        verdict = _spare_anywhere(demand, survey)
+        verdict = _spare_anywhere(demand, fleet)
         if verdict is not None:
             return verdict
-    verdict = _walk(demand, survey, obstacle, RULE_EXISTING)
+    verdict = _walk(demand, fleet, obstacle, RULE_EXISTING)
     if verdict.option is not None or not demand.avoided:
         return verdict
     again = msgspec.structs.replace(demand, avoided=frozenset())
-    second = _walk(again, survey, obstacle, RULE_AGAIN)
+    second = _walk(again, fleet, obstacle, RULE_AGAIN)
     if second.option is None:
         return verdict
     return msgspec.structs.replace(second, attempts=(*verdict.attempts, *second.attempts))
 
 
-def _walk(demand: Demand, survey: Survey, obstacle: Obstacle, rule: str) -> Verdict:
+def _walk(demand: Demand, fleet: Fleet, obstacle: Obstacle, rule: str) -> Verdict:
     looks: list[_Look] = []
-    for look in _looks(demand, survey, obstacle):
+    for look in _looks(demand, fleet, obstacle):
         looks.append(look)
         for found, said in ((look.existing, rule), (look.new, RULE_NEW)):
             if found is not None and found.broken_count == 0:
@@ -164,23 +166,23 @@ def _attempts(looks: list[_Look]) -> tuple[Attempt, ...]:
     return tuple(look.attempt() for look in looks)
 
 
-def _looks(demand: Demand, survey: Survey, obstacle: Obstacle) -> Iterator[_Look]:
+def _looks(demand: Demand, fleet: Fleet, obstacle: Obstacle) -> Iterator[_Look]:
     """Look at one tier after the other; the next only when somebody asks for it."""
     for name in demand.pools:
-        pool = survey.pool(name)
+        pool = fleet.pools.get(name)
         if pool is None or not pool.is_enabled:
             reason = Reason.POOL_NOT_CONFIGURED if pool is None else Reason.POOL_DISABLED
             yield _Look(demand, name, reason=reason, outcome=reason.value)
             continue
         for tier in pool.tiers:
-            look = _look_at(demand, survey, pool, tier)
+            look = _look_at(demand, fleet, pool, tier)
             _look_for_new(look, pool, tier, obstacle)
             yield look
 
 
-def _look_at(demand: Demand, survey: Survey, pool: Pool, tier: Tier) -> _Look:
+def _look_at(demand: Demand, fleet: Fleet, pool: Pool, tier: Tier) -> _Look:
     look = _Look(demand, pool.name, tier.name, refused=[], ranked=[])
-    for place in survey.places(pool, tier):
+    for place in fleet.index.places.in_tier(fleet, pool.name, tier.name):
         reason = refusal(demand, place)
         if reason is None:
             look.ranked.append(scored(demand, place))
@@ -221,14 +223,14 @@ def _look_for_new(look: _Look, pool: Pool, tier: Tier, obstacle: Obstacle) -> No
     look.outcome = look.reason.value
 
 
-def _spare_anywhere(demand: Demand, survey: Survey) -> Verdict | None:
+def _spare_anywhere(demand: Demand, fleet: Fleet) -> Verdict | None:
     """Return the best spare of the first tier that has one which keeps every rule."""
     for name in demand.pools:
-        pool = survey.pool(name)
+        pool = fleet.pools.get(name)
         if pool is None or not pool.is_enabled:
             continue
         for tier in pool.tiers:
-            look = _look_at(demand, survey, pool, tier)
+            look = _look_at(demand, fleet, pool, tier)
             if look.existing is None or look.existing.broken_count != 0:
                 continue
             if look.ranked[0].place.node.is_spare:

@@ -1,0 +1,28 @@
+"""Keys: how the buckets of indexes are called, and in what order those who wait stand."""
+
+from __future__ import annotations
+
+from hostler.core.tables import Order
+from hostler.model import Replica
+from hostler.model.replica import ReplicaPhase
+
+
+def tier_key(pool: str, tier: str) -> str:
+    """Return the bucket of a tier."""
+    return f"{pool}/{tier}"
+
+
+def bundle_phase_key(bundle_id: str, phase: ReplicaPhase) -> str:
+    """Return the bucket of a bundle's replicas in one phase."""
+    return f"{bundle_id}/{phase.value}"
+
+
+def pending_line(replica: Replica) -> str:
+    """Return the bucket of replicas that ask alike and to which the same nodes are open."""
+    return f"{replica.demand}{'/recovery' if replica.is_recovery else ''}"
+
+
+def pending_order(replica: Replica) -> Order:
+    """Gold first, then who waits longest; a bundle's own order breaks ties."""
+    waiting_since = replica.waiting_since_at_ms
+    return replica.band.rank, waiting_since, replica.bundle_id, replica.job, replica.index
