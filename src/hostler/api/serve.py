@@ -65,21 +65,17 @@ class Listening:
 
     Attributes:
         host: Address that is listened on, as it was given.
-        url: Where clients and agents on this machine find the server.
+        port: The port's number, also where any free one was asked for.
     """
 
     socket: socket.socket
     host: str
+    port: int
     tls: Tls | None
 
     @property
-    def port(self) -> int:
-        """The port's number, also where any free one was asked for."""
-        return int(self.socket.getsockname()[1])
-
-    @property
     def url(self) -> str:
-        """Where the server is found."""
+        """Where clients and agents on this machine find the server."""
         scheme = "http" if self.tls is None else "https"
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - only compared
         return (
@@ -103,16 +99,25 @@ def listen(host: str, port: int, tls: Tls | None = None) -> Listening:
         family, _, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        taken = socket.socket(family, socket.SOCK_STREAM)
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind(address)
-        taken.listen(BACKLOG)
+        taken = _bound(family, address)
     except socket.gaierror as error:
         raise Rejected("address_unknown", f"{host} is not an address") from error
     except OSError as error:
         raise _not_taken(host, port, error) from error
     taken.setblocking(False)
-    return Listening(taken, host, tls)
+    return Listening(taken, host, int(taken.getsockname()[1]), tls)
+
+
+def _bound(family: socket.AddressFamily, address: Any) -> socket.socket:
+    taken = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(address)
+        taken.listen(BACKLOG)
+    except OSError:
+        taken.close()
+        raise
+    return taken
 
 
 def _not_taken(host: str, port: int, error: OSError) -> Rejected:

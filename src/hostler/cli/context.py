@@ -117,9 +117,7 @@ def read_token(path: Path) -> str:
 
 
 def _checked_url(url: str) -> str:
-    url = url.rstrip("/")
-    if "://" not in url:
-        url = f"http://{url}"
+    url = url if "://" in url else f"http://{url}"
     from urllib.parse import urlsplit
 
     try:
@@ -132,4 +130,4 @@ def _checked_url(url: str) -> str:
             f"{url} is not the URL of a server; it looks like {URL_DEFAULT}",
             code=ExitCode.BAD_INPUT,
         )
-    return url
+    return url.rstrip("/")

@@ -209,11 +209,21 @@ def _make_folder(folder: Path) -> None:
 
 async def _serve(options: Options) -> None:
     """Take the port, assemble the engine, configure it, and serve until told to stop."""
-    from hostler.api.links.links import AgentLinks
-    from hostler.api.serve import ensure_admin, listen, serve
-    from hostler.engine.assemble import EngineOptions, assemble
+    from hostler.api.serve import listen
 
     listening = listen(options.bind, options.port, options.tls)
+    with listening.socket:
+        ended_by, fleet_id = await _serve_on(options, listening)
+    if ended_by is signal.SIGINT or not options.has_store:
+        await _stop_local_machines(options, fleet_id)
+
+
+async def _serve_on(options: Options, listening: Listening) -> tuple[signal.Signals | None, str]:
+    """Serve on a port that is ours; return the signal that ended it, and the fleet's id."""
+    from hostler.api.links.links import AgentLinks
+    from hostler.api.serve import ensure_admin, serve
+    from hostler.engine.assemble import EngineOptions, assemble
+
     _make_folder(options.folder)
     engine = await assemble(
         EngineOptions(store_url=options.store_url, folder=options.folder, server_url=listening.url)
@@ -236,8 +246,7 @@ async def _serve(options: Options) -> None:
     ended_by = await serve(
         engine, links, listening, on_ready=say_ready if options.is_for_people else None
     )
-    if ended_by is signal.SIGINT or not options.has_store:
-        await _stop_local_machines(options, fleet_id or "")
+    return ended_by, fleet_id or ""
 
 
 async def _configure(engine: Engine, options: Options) -> None:
