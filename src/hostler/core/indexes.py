@@ -45,10 +45,11 @@ def _command_bucket(entry: OutboxEntry) -> str:
             return f"node:{entry.command.node_id}"
 
 
-class Indexes:
-    """All indexes, fed by every write."""
+class NodeIndexes:
+    """Questions about nodes."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.nodes_by_pool = SetIndex[Node](
             lambda n: None if n.phase is NodePhase.RETIRED else n.pool
         )
@@ -77,6 +78,33 @@ class Indexes:
         self.nodes_warm_launched = uses.warm_launched
         self.nodes_free = SlotIndex()
         """Nodes with a free slot for a lease."""
+        self.places = PlaceIndex()
+        """Nodes as placing sees them."""
+        self._node_follows = (
+            self.places.follow_node,
+            *_follows(
+                self.nodes_by_pool,
+                self.nodes_by_tier,
+                self.nodes_by_phase,
+                self.nodes_by_pool_phase,
+                self.nodes_by_machine,
+                self.nodes_by_provider,
+                self.nodes_spare,
+                self.nodes_leaving,
+                self.nodes_draining,
+                self.nodes_lost,
+                uses,
+                self.nodes_free,
+            ),
+        )
+        self._node_follows_moving = (self.places.follow_node, *_follows(uses, self.nodes_free))
+
+
+class WorkIndexes:
+    """Questions about replicas and their allocations."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self.allocations_by_node = SetIndex[Allocation](lambda a: a.node_id if a.is_live else None)
         self.allocations_by_replica = SetIndex[Allocation](
             lambda a: a.replica_id if a.is_live else None
@@ -102,6 +130,26 @@ class Indexes:
         self.replicas_by_bundle_phase = SetIndex[Replica](
             lambda r: bundle_phase_key(r.bundle_id, r.phase)
         )
+        self._allocation_follows = _follows(
+            self.allocations_by_node,
+            self.allocations_by_replica,
+            self.allocations_by_bundle,
+            self.allocations_by_phase,
+            self.allocations_reserved,
+        )
+        self._replica_follows = _follows(
+            self.replicas_by_bundle,
+            self.replicas_by_phase,
+            self.replicas_by_bundle_phase,
+            self.replicas_pending,
+        )
+
+
+class Indexes(NodeIndexes, WorkIndexes):
+    """All indexes, fed by every write."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self.leases_by_node = SetIndex[Lease](
             lambda x: x.node_id if x.phase is LeasePhase.HELD else None
         )
@@ -110,49 +158,17 @@ class Indexes:
         self.commands_by_target = SetIndex[OutboxEntry](_command_bucket)
         """Buckets are `node:ID` for what an agent does and `provider:NAME` for the rest."""
         self.tokens_by_hash = SetIndex[Token](lambda t: t.sha256)
-        self.places = PlaceIndex()
-        """Nodes as placing sees them."""
         self._by_kind: dict[str, tuple[_Follow, ...]] = {
-            Node.KIND: (
-                self.places.follow_node,
-                *_follows(
-                    self.nodes_by_pool,
-                    self.nodes_by_tier,
-                    self.nodes_by_phase,
-                    self.nodes_by_pool_phase,
-                    self.nodes_by_machine,
-                    self.nodes_by_provider,
-                    self.nodes_spare,
-                    self.nodes_leaving,
-                    self.nodes_draining,
-                    self.nodes_lost,
-                    uses,
-                    self.nodes_free,
-                ),
-            ),
-            Allocation.KIND: (
-                self.places.follow_allocation,
-                *_follows(
-                    self.allocations_by_node,
-                    self.allocations_by_replica,
-                    self.allocations_by_bundle,
-                    self.allocations_by_phase,
-                    self.allocations_reserved,
-                ),
-            ),
-            Replica.KIND: _follows(
-                self.replicas_by_bundle,
-                self.replicas_by_phase,
-                self.replicas_by_bundle_phase,
-                self.replicas_pending,
-            ),
+            Node.KIND: self._node_follows,
+            Allocation.KIND: (self.places.follow_allocation, *self._allocation_follows),
+            Replica.KIND: self._replica_follows,
             Lease.KIND: _follows(self.leases_by_node, self.leases_held, self.leases_waiting),
             OutboxEntry.KIND: _follows(self.commands_by_target),
             Pool.KIND: (self.leases_waiting.update_pool,),
             Token.KIND: _follows(self.tokens_by_hash),
         }
         self._by_kind_moving: dict[str, tuple[_Follow, ...]] = {
-            Node.KIND: (self.places.follow_node, *_follows(uses, self.nodes_free)),
+            Node.KIND: self._node_follows_moving,
             Lease.KIND: (),
             OutboxEntry.KIND: (),
         }
@@ -195,4 +211,4 @@ _STEADY: dict[str, Callable[[Any], Any]] = {
 }
 """Fields of a kind that seldom change, and on which most of its indexes depend: while they stay,
 only the indexes that depend on other fields are asked. A new index of one of these kinds goes into
-`_by_kind_moving` too, unless these fields are all that it looks at."""
+`_by_kind_moving` (for nodes, `_node_follows_moving`) too, unless it looks at nothing else."""
