@@ -108,10 +108,13 @@ class Fleet:
     ) -> None:
         """Fill an empty fleet from a store: settings and pools first, since timers read them."""
         check(not any(len(table) for table in self.tables.values()), "fleet_not_empty", "load once")
-        ordered = sorted(records, key=lambda r: (_LOAD_RANK.get(r.KIND, 2), r.KIND, r.key))
-        for record in ordered:
-            self.write(record.KIND, record.key, record)
-            self.timers.set(record.KIND, record.key, wake_at_ms(self, record, now_ms))
+        by_kind: dict[str, dict[str, Record]] = {}
+        for record in records:
+            by_kind.setdefault(record.KIND, {})[record.key] = record
+        for kind in sorted(by_kind, key=lambda kind: (_LOAD_RANK.get(kind, 2), kind)):
+            for key, record in sorted(by_kind[kind].items()):
+                self.write(kind, key, record)
+                self.timers.set(kind, key, wake_at_ms(self, record, now_ms))
         self.revision, self.event_seq, self.now_ms = revision, event_seq, now_ms
 
     def keep(self, delta: Delta) -> None:

@@ -79,12 +79,6 @@ def _allocation(fleet: Fleet, allocation: Allocation) -> Iterator[Broken]:
         yield "INV-ALLOC-2", "a live allocation is on a node that is gone"
     if fleet.index.allocations_by_replica.count(allocation.replica_id) > 1:
         yield "INV-ALLOC-3", "a replica has two live allocations"
-    beside = [
-        fleet.allocations[k] for k in fleet.index.allocations_by_node.keys(allocation.node_id)
-    ]
-    ours = (allocation.bundle_id, allocation.job)
-    if sum((each.bundle_id, each.job) == ours for each in beside) > 1:
-        yield "INV-SPREAD-1", "two replicas of one job are on one node"
 
 
 def _replica(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
@@ -134,9 +128,19 @@ def _room(fleet: Fleet, node: Node) -> Iterator[Broken]:
             yield "INV-ROOM-1", f"more {name} is reserved than the node has"
 
 
+def _spread(fleet: Fleet, node: Node) -> Iterator[Broken]:
+    """Whoever puts an allocation on a node writes the node, so each new neighbour is seen here."""
+    keys = fleet.index.allocations_by_node.keys(node.node_id)
+    if len(keys) > 1:
+        jobs = {(fleet.allocations[key].bundle_id, fleet.allocations[key].job) for key in keys}
+        if len(jobs) < len(keys):
+            yield "INV-SPREAD-1", "two replicas of one job are on one node"
+
+
 def _node_and_room(fleet: Fleet, node: Node) -> Iterator[Broken]:
     yield from _node(fleet, node)
     yield from _room(fleet, node)
+    yield from _spread(fleet, node)
 
 
 _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
