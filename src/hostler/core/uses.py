@@ -66,33 +66,35 @@ class UseIndex:
         """Follow one write."""
         was = None if old is None else use_of(old)
         now = None if new is None else use_of(new)
-        if old is not None and new is not None and was is now and _is_alike(old, new):
+        if was is now and (now is None or _is_alike(old, new)):
             return
-        self.by_use.move(key, _bucket(old, was), _bucket(new, now))
+        self.by_use.move(
+            key,
+            None if old is None or was is None else use_key(old.pool, was),
+            None if new is None or now is None else use_key(new.pool, now),
+        )
+        if not (new or old).offer:  # type: ignore[union-attr]  # a write has one side at least
+            return  # it joined: nobody launches the like of it, and nobody lets it go
         if was is Use.INCOMING or now is Use.INCOMING:
-            self.incoming.move(
-                key, _offer(old, was is Use.INCOMING), _offer(new, now is Use.INCOMING)
-            )
+            self.incoming.move(key, _offer(old, was, Use.INCOMING), _offer(new, now, Use.INCOMING))
         if was is Use.WARM or now is Use.WARM:
-            self.warm_by_offer.move(key, _offer(old, was is Use.WARM), _offer(new, now is Use.WARM))
+            self.warm_by_offer.move(key, _offer(old, was, Use.WARM), _offer(new, now, Use.WARM))
             self.warm_launched.set(key, _spare_time_place(new, now))
 
 
-def _is_alike(old: Node, new: Node) -> bool:
+def _is_alike(old: Node | None, new: Node | None) -> bool:
     return (
-        old.pool == new.pool
+        old is not None
+        and new is not None
+        and old.pool == new.pool
         and old.tier == new.tier
         and old.offer == new.offer
         and old.idle_since_at_ms == new.idle_since_at_ms
     )
 
 
-def _bucket(node: Node | None, use: Use | None) -> str | None:
-    return None if node is None or use is None else use_key(node.pool, use)
-
-
-def _offer(node: Node | None, is_meant: bool) -> str | None:  # noqa: FBT001  # read right where it is said
-    if node is None or not is_meant or not node.offer:
+def _offer(node: Node | None, use: Use | None, wanted: Use) -> str | None:
+    if node is None or use is not wanted:
         return None
     return offer_key(node.pool, node.tier, node.offer)
 
