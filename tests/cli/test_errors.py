@@ -33,8 +33,10 @@ CASES: list[tuple[Exception, ExitCode, list[str]]] = [
         document_rejected(),
         ExitCode.BAD_INPUT,
         [
-            'hostler.yaml:1:9: fleet.id: "A" cannot stand here; allowed: lower-case letters, digits'
-            " and hyphens, 63 at most",
+            (
+                'hostler.yaml:1:9: fleet.id: "A" cannot stand here; allowed: lower-case letters,'
+                " digits and hyphens, 63 at most"
+            ),
             "hostler.yaml:2:1: pool: unknown key `pool`; did you mean `pools`?",
             "hostler: 2 problems in hostler.yaml",
         ],

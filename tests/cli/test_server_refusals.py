@@ -53,12 +53,12 @@ def test_a_bad_configuration_is_told_whole_with_lines(cli: Cli, tmp_path: Path) 
 
 
 def test_what_providers_find_wrong_is_told_with_lines(cli: Cli, tmp_path: Path) -> None:
-    tier = "{name: t, kind: elastic, provider: %s, node_count_max: 1, offers: [{name: o}]%s}"
+    tier = "{name: %s, kind: elastic, provider: %s, node_count_max: 1, offers: [{name: o}]%s}"
     file = configuration(
         tmp_path,
         "pools:\n  p:\n    tiers:\n"
-        f"      - {tier % ('lokal', '')}\n"
-        f"      - {(tier % ('local', ', options: {machine_max: 1}')).replace('name: t', 'name: u')}\n",
+        f"      - {tier % ('t', 'lokal', '')}\n"
+        f"      - {tier % ('u', 'local', ', options: {machine_max: 1}')}\n",
     )
     ended = cli("server", "-c", str(file))
     assert ended.code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Final
 
@@ -47,7 +48,7 @@ for part in (
     part.register(app)
 
 
-@app.callback(epilog="Begin with [bold]hostler server -c examples/hostler.yaml[/bold]")
+@app.callback(epilog="Begin with [bold]hostler demo[/bold], which shows everything at once.")
 def root(context: typer.Context) -> None:
     """Show what there is when nothing is asked for."""
     if context.invoked_subcommand is None:
@@ -56,4 +57,6 @@ def root(context: typer.Context) -> None:
 
 def main() -> None:
     """Run the command line of this process."""
+    if shell.COMPLETE_VARIABLE in os.environ:
+        shell.prepare_completion()
     app(sys.argv[1:], prog_name="hostler")

@@ -14,6 +14,7 @@ from hostler.cli.tables import (
     REPLICA_COLUMNS,
     cores_text,
     ended_text,
+    money_text,
     node_state,
     node_use,
     shape_text,
@@ -115,7 +116,7 @@ def _until(at_ms: int) -> str:
 
 
 def _money(microusd: int) -> str | None:
-    return f"${microusd / 1_000_000:.2f} an hour" if microusd else None
+    return f"{money_text(microusd)} an hour" if microusd else None
 
 
 def _since(word: str, at_ms: int) -> str:

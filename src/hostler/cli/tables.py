@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hostler.base.units import format_size
-from hostler.cli.output import At, Cell, Column
+from hostler.cli.output import At, Column
 
 if TYPE_CHECKING:
     from hostler.wire.http import (
@@ -26,6 +26,11 @@ def cores_text(cores_milli: int | None) -> str | None:
     if cores_milli is None:
         return None
     return f"{cores_milli / 1_000:g}"
+
+
+def money_text(microusd: int) -> str:
+    """Write an amount of US dollars: `$0.10`."""
+    return f"${microusd / 1_000_000:.2f}"
 
 
 def shape_text(shape: ShapeView) -> str:
@@ -72,11 +77,6 @@ def ended_text(ended: EndedView | None) -> str | None:
     how = f"signal {ended.signal}" if ended.signal else ended.exit_code
     told = ended.cause if how is None else f"{ended.cause} {how}"
     return f"{told}: {ended.message}" if ended.message else told
-
-
-def _counted_nodes(pool: PoolView) -> Cell:
-    ceiling = sum(tier.node_count_max for tier in pool.tiers if tier.kind == "elastic")
-    return f"{pool.node_count}/{ceiling}" if ceiling else pool.node_count
 
 
 NODE_COLUMNS: Final[tuple[Column[NodeView], ...]] = (

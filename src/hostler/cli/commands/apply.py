@@ -31,7 +31,7 @@ FilesOption: TypeAlias = Annotated[
 ]
 
 _MARKS: Final = {"create": "+", "keep": " ", "update": "~", "remove": "-"}
-_DONE: Final = {"create": "created", "update": "changed", "none": "unchanged"}
+_DONE: Final = {"create": "created", "update": "changed", "keep": "unchanged"}
 
 
 def register(app: typer.Typer) -> None:
@@ -147,7 +147,9 @@ def _plans(client: SyncClient, readings: Sequence[Reading[BundleDocument]]) -> l
 
 def plan_lines(view: PlanView) -> list[str]:
     """Write a plan: a line for each replica, and what it comes to."""
-    told = {"create": "would be created", "update": "would change", "none": "stays as it is"}
+    from hostler.cli.tables import money_text
+
+    told = {"create": "would be created", "update": "would change", "keep": "stays as it is"}
     lines = [f"bundle {view.bundle_id} {told.get(view.change, view.change)}"]
     width = max((len(one.replica_id) for one in view.replicas), default=0)
     lines += [_planned_line(one, width) for one in view.replicas]
@@ -156,7 +158,9 @@ def plan_lines(view: PlanView) -> list[str]:
     if waiting:
         parts.append(f"{waiting} would wait")
     if view.launch_count:
-        parts.append(f"{counted(view.launch_count, 'machine')} would be launched")
+        cost = view.launch_microusd_per_hour
+        money = f" for {money_text(cost)} an hour" if cost else ""
+        parts.append(f"{counted(view.launch_count, 'machine')} would be launched{money}")
     return [*lines, f"{', '.join(parts)}; nothing was changed"]
 
 

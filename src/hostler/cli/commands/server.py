@@ -26,7 +26,7 @@ from hostler.cli.output import counted
 from hostler.cli.terminal import note
 
 if TYPE_CHECKING:
-    from hostler.api.serve import Tls
+    from hostler.api.serve import Listening, Tls
     from hostler.core.replies import Refused
     from hostler.engine.engine import Engine
     from hostler.providers.registry import Registry

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from hostler.cli import panels
 from hostler.cli.command import command
 from hostler.cli.terminal import say
+
+COMPLETE_VARIABLE: Final = "_HOSTLER_COMPLETE"
+"""Set by the script when it asks for candidates."""
+
+
+def prepare_completion() -> None:
+    """Let Typer know its shells; it does so by itself only with options that we do not want."""
+    completion = importlib.import_module("typer.completion")
+    completion.completion_init()
 
 
 class Shell(StrEnum):
@@ -40,7 +50,8 @@ def register(app: typer.Typer) -> None:
         from typer.completion import shell_complete
         from typer.main import get_command
 
-        shell_complete(get_command(app), {}, "hostler", "_HOSTLER_COMPLETE", f"source_{shell}")
+        prepare_completion()
+        shell_complete(get_command(app), {}, "hostler", COMPLETE_VARIABLE, f"source_{shell}")
 
     @command(app, "version", panel=panels.PROGRAM, examples="hostler version")
     def version() -> None:
