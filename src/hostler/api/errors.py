@@ -88,6 +88,8 @@ def problem_of(error: Exception) -> Problem:
     match error:
         case Invalid():
             return _problem(error.status, error, errors=error.errors)
+        case Denied(status=429):
+            return _problem(429, error, retry_after_ms=RETRY_AFTER_MS)
         case Denied():
             return _problem(error.status, error)
         case DocumentRejected():

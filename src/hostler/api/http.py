@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import heapq
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypedDict, TypeVar
@@ -232,8 +231,9 @@ def _encode_cursor(key: str) -> str:
 
 def _decode_cursor(cursor: str) -> str:
     try:
-        return base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
-    except (binascii.Error, UnicodeError) as error:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        return base64.b64decode(padded, altchars=b"-_", validate=True).decode()
+    except ValueError as error:
         raise Denied(
             400, "cursor_invalid", "this cursor is not one that a page gave; begin without one"
         ) from error

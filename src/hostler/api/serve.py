@@ -108,7 +108,7 @@ def listen(host: str, port: int, tls: Tls | None = None) -> Listening:
     return Listening(taken, host, int(taken.getsockname()[1]), tls)
 
 
-def _bound(family: socket.AddressFamily, address: Any) -> socket.socket:
+def _bound(family: socket.AddressFamily, address: tuple[Any, ...]) -> socket.socket:
     taken = socket.socket(family, socket.SOCK_STREAM)
     try:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from hostler.base.errors import Rejected
 
 _DURATION_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION_PART = re.compile(r"(\d+)(ms|s|m|h|d)")
+_DURATION_PART = re.compile(r"([0-9]{1,15})(ms|s|m|h|d)")
 _SIZE_UNITS_BYTES = {
     "B": 1,
     "KB": 10**3,
@@ -24,7 +24,13 @@ _SIZE_UNITS_BYTES = {
     "GiB": 2**30,
     "TiB": 2**40,
 }
-_SIZE = re.compile(r"(\d+)\s*([KMGT]?i?B)?")
+_SIZE = re.compile(r"([0-9]{1,15}) *((?:[KMGT]i?)?B)?")
+
+SIZE_BYTES_MAX = 2**60
+"""An exbibyte: more than anybody has, and a record's number holds it."""
+
+MONEY_MICROUSD_MAX = 10**15
+"""A thousand million dollars."""
 
 DURATION_MS_MAX = 366 * 86_400_000
 """A year and a day: nobody means a longer one, and a missing unit is caught by it."""
@@ -66,12 +72,15 @@ def size_bytes(text: str) -> int:
     """Parse `64MiB`, `2GB`, `512` into bytes.
 
     Raises:
-        Rejected: Not a size.
+        Rejected: Not a size, or larger than an exbibyte.
     """
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         raise Rejected("bad_size", "a size looks like 512, 64MiB or 2GB", value=text)
-    return int(found[1]) * _SIZE_UNITS_BYTES[found[2] or "B"]
+    count_bytes = int(found[1]) * _SIZE_UNITS_BYTES[found[2] or "B"]
+    if count_bytes > SIZE_BYTES_MAX:
+        raise Rejected("bad_size", "a size is an exbibyte at most", value=text)
+    return count_bytes
 
 
 def format_size(count_bytes: int) -> str:
@@ -97,10 +106,12 @@ def money_microusd(text: str) -> int:
         raise Rejected("bad_money", "an amount looks like 0.35", value=text) from error
     if not amount.is_finite() or amount < 0 or amount != amount.to_integral_value():
         raise Rejected("bad_money", "an amount is positive, to a millionth at most", value=text)
+    if amount > MONEY_MICROUSD_MAX:
+        raise Rejected("bad_money", "an amount is a thousand million at most", value=text)
     return int(amount)
 
 
-_CORES = re.compile(r"(\d+)m|(\d+(?:\.\d{1,3})?)")
+_CORES = re.compile(r"([0-9]{1,9})m|([0-9]{1,9}(?:\.[0-9]{1,3})?)")
 
 
 def cores_milli(text: str) -> int:

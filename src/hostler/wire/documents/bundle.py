@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
 from hostler.wire.documents.text import CountFromOne, Duration, Name, Port, Size
 from hostler.wire.documents.work import Document, RequiresDocument
+
+REPLICA_COUNT_MAX: Final = 10_000
+"""Replicas of one bundle, over all its jobs: each is a record, and they come in one step."""
 
 Argv = Annotated[list[str], Meta(min_length=1, description="Argument vector; there is no shell.")]
 

@@ -15,7 +15,7 @@ import msgspec
 
 from hostler.base.errors import Rejected
 from hostler.base.units import duration_ms
-from hostler.wire.documents.bundle import BundleDocument, RunDocument
+from hostler.wire.documents.bundle import REPLICA_COUNT_MAX, BundleDocument, RunDocument
 from hostler.wire.documents.config import (
     ConfigDocument,
     PoolDocument,
@@ -198,6 +198,15 @@ def _bundle(bundle: BundleDocument, path: str) -> Problems:
             yield _problem(
                 child_path(spreads, index), "duplicate", f"a rule over {rule.over} stands above"
             )
+
+    count = len(bundle.jobs) * bundle.replicas
+    if count > REPLICA_COUNT_MAX:
+        yield _problem(
+            child_path(path, "replicas"),
+            "too_large",
+            f"{len(bundle.jobs)} jobs with {bundle.replicas} copies each are {count} replicas;"
+            f" a bundle has {REPLICA_COUNT_MAX} at most",
+        )
 
 
 def _run(run: RunDocument, path: str) -> Problems:

@@ -32,7 +32,7 @@ Duration = Annotated[
     Meta(
         description="A duration such as 250ms, 30s, 5m, 1h30m or 2d.",
         extra={TEXT_KIND: "duration"},
-        extra_json_schema={"pattern": r"^(\d+(ms|s|m|h|d))+$"},
+        extra_json_schema={"pattern": r"^([0-9]{1,15}(ms|s|m|h|d))+$"},
     ),
 ]
 Size = Annotated[
@@ -42,7 +42,7 @@ Size = Annotated[
         extra={TEXT_KIND: "size"},
         extra_json_schema={
             "type": ["string", "integer"],
-            "pattern": r"^\d+ *([KMGT]?i?B)?$",
+            "pattern": r"^[0-9]{1,15} *(([KMGT]i?)?B)?$",
             "minimum": 0,
         },
     ),
@@ -54,7 +54,7 @@ Money = Annotated[
         extra={TEXT_KIND: "money"},
         extra_json_schema={
             "type": ["string", "number"],
-            "pattern": r"^\d+(\.\d{1,6})?$",
+            "pattern": r"^[0-9]{1,9}(\.[0-9]{1,6})?$",
             "minimum": 0,
         },
     ),
@@ -66,7 +66,7 @@ Cores = Annotated[
         extra={TEXT_KIND: "cores"},
         extra_json_schema={
             "type": ["string", "number"],
-            "pattern": r"^(\d+m|\d+(\.\d{1,3})?)$",
+            "pattern": r"^([0-9]{1,9}m|[0-9]{1,9}(\.[0-9]{1,3})?)$",
             "minimum": 0,
         },
     ),
@@ -78,6 +78,9 @@ Name = Annotated[
         pattern=NAME_PATTERN,
     ),
 ]
-Count = Annotated[int, Meta(ge=0)]
-CountFromOne = Annotated[int, Meta(ge=1)]
+COUNT_MAX: Final = 1_000_000_000
+"""More of anything than a fleet has; a mistyped number is caught by it."""
+
+Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
+CountFromOne = Annotated[int, Meta(ge=1, le=COUNT_MAX)]
 Port = Annotated[int, Meta(ge=1, le=65_535)]
