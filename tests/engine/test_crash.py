@@ -7,23 +7,33 @@ from collections.abc import Sequence
 
 import pytest
 
+from hostler.base.rng import Stream
 from hostler.core import invariants
 from hostler.engine.boundaries import Boundary
 from hostler.engine.engine import Engine
 from hostler.engine.replay import replay
+from hostler.ports.store import Commit
 from hostler.store.memory import MemoryDisk, MemoryStore
+from hostler.testing.faulty_store import CommitFault, FaultOf, FaultyStore
 from hostler.testing.virtual_time import VirtualClock, run_virtually
 from tests.engine.lab import Crash, Ending, PowerSwitch, Story, World, ending_of
 
 PASSAGES = ("first", "middle", "last")
 
 
+def no_fault(_: Commit) -> CommitFault | None:
+    return None
+
+
 class Server:
     """Starts an engine, and another one whenever that has crashed."""
 
-    def __init__(self, world: World, switches: Sequence[PowerSwitch]) -> None:
+    def __init__(
+        self, world: World, switches: Sequence[PowerSwitch], fault_of: FaultOf = no_fault
+    ) -> None:
         self.world = world
         self.disk = MemoryDisk()
+        self._fault_of = fault_of
         self.crash_count = 0
         self._switches = list(switches)
         self._engine: Engine | None = None
@@ -35,7 +45,8 @@ class Server:
     async def run(self) -> None:
         while True:
             switch = self._switches.pop(0) if self._switches else PowerSwitch()
-            self._engine = self.world.engine(MemoryStore(self.disk), switch)
+            store = FaultyStore(MemoryStore(self.disk), self._fault_of)
+            self._engine = self.world.engine(store, switch)
             try:
                 await self._engine.start()
                 self.world.agents.attach(self._engine)
@@ -47,8 +58,8 @@ class Server:
                 await self._engine.abandon()
 
 
-async def tell(*switches: PowerSwitch) -> tuple[Ending, int]:
-    server = Server(World(VirtualClock()), switches)
+async def tell(*switches: PowerSwitch, fault_of: FaultOf = no_fault) -> tuple[Ending, int]:
+    server = Server(World(VirtualClock()), switches, fault_of)
     running = asyncio.create_task(server.run())
     await asyncio.sleep(0)
     await Story(server.engine).tell()
@@ -109,3 +120,19 @@ def test_a_crash_while_recovering_from_one_changes_nothing_either(
     ending, crash_count = run_virtually(tell(at_first, PowerSwitch(boundary)))
     assert crash_count == 2
     assert ending == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_a_disk_that_fails_on_and_off_changes_nothing(
+    undisturbed: tuple[Ending, PowerSwitch], seed: int
+) -> None:
+    """Every other commit goes wrong, in one of all ways, and sometimes the power goes too."""
+    rng = Stream(seed, "disk")
+
+    def fault_of(_: Commit) -> CommitFault | None:
+        return rng.choice(tuple(CommitFault)) if rng.chance(500_000) else None
+
+    boundary = rng.choice(tuple(Boundary))
+    ending, _ = run_virtually(tell(PowerSwitch(boundary, rng.between(1, 9)), fault_of=fault_of))
+    assert ending == undisturbed[0]

@@ -30,6 +30,9 @@ from hostler.ports.provider import LaunchRequest, Machine
 from hostler.testing.fake_provider import FakeCloud
 from hostler.wire.agent import CommandAnswered, EndLease, StartAllocation, StopAllocation
 
+RECONNECT_MS = 100
+"""Pause before an agent tries again."""
+
 
 class ServerSide(Protocol):
     """What an agent needs of an engine."""
@@ -121,32 +124,35 @@ class FakeAgents:
         return self._cloud.get(agent.machine_id, self._clock.now_ms()) is not None
 
     async def _come_up(self, agent: FakeAgent) -> None:
-        """Join, if that has not been done, and say hello."""
+        """Join, if that has not been done, and say hello, until the server takes it."""
         server = self._server
-        if server is None or not self._is_there(agent):
-            return
-        try:
-            if not agent.is_joined:
-                joined = await server.submit(
-                    JoinAgent(
-                        request_id=f"join {agent.node_id} {id(server)}",
-                        principal="agent",
-                        node_id=agent.node_id,
-                        machine_id=agent.machine_id,
-                    )
+        while server is not None and server is self._server and self._is_there(agent):
+            try:
+                await self._greet(agent, server)
+                return
+            except Failed:
+                await asyncio.sleep(RECONNECT_MS / 1_000)
+
+    async def _greet(self, agent: FakeAgent, server: ServerSide) -> None:
+        if not agent.is_joined:
+            joined = await server.submit(
+                JoinAgent(
+                    request_id=f"join {agent.node_id}",
+                    principal="agent",
+                    node_id=agent.node_id,
+                    machine_id=agent.machine_id,
                 )
-                agent.is_joined = isinstance(joined, Accepted)
-            if agent.is_joined:
-                await server.observe(
-                    AgentSaidHello(
-                        node_id=agent.node_id,
-                        incarnation=agent.incarnation,
-                        shape=agent.shape,
-                        allocations=agent.facts(),
-                    )
+            )
+            agent.is_joined = isinstance(joined, Accepted)
+        if agent.is_joined:
+            await server.observe(
+                AgentSaidHello(
+                    node_id=agent.node_id,
+                    incarnation=agent.incarnation,
+                    shape=agent.shape,
+                    allocations=agent.facts(),
                 )
-        except Failed:
-            return  # the server died; the next one will be told
+            )
 
     # -- the gateway -------------------------------------------------------------------------
 
