@@ -79,3 +79,8 @@ def notes(fleet: Fleet, key: str) -> Iterator[Why]:
 def next_at_ms(fleet: Fleet, record: Record) -> int | None:
     """Return when a record is looked at again, whatever happens."""
     return fleet.timers.get(record.KIND, record.key)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return such as `no leases`, `1 lease` or `2 leases`."""
+    return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hostler.base.ids import LeaseId, NodeId
-from hostler.core.explain.answer import Explanation, Why, next_at_ms, notes, why
+from hostler.core.explain.answer import Explanation, Why, counted, next_at_ms, notes, why
 from hostler.core.fleet import Fleet
 from hostler.core.sentences import SENTENCES
 from hostler.model import Lease, Node, Pool
@@ -36,7 +36,7 @@ def explain_node(fleet: Fleet, node_id: NodeId) -> Explanation | None:
 
 def _node_summary(node: Node) -> str:
     held = (
-        f"{_counted(node.allocation_count, 'allocation')} and {_counted(node.lease_count, 'lease')}"
+        f"{counted(node.allocation_count, 'allocation')} and {counted(node.lease_count, 'lease')}"
     )
     match node.phase:
         case NodePhase.REQUESTED:
@@ -53,10 +53,6 @@ def _node_summary(node: Node) -> str:
             return f"Its machine is being stopped ({_cause(node)})."
         case NodePhase.RETIRED:
             return f"Its machine is gone ({_cause(node)})."
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
 
 
 def _cause(node: Node) -> str:
@@ -137,5 +133,5 @@ def _pool_summary(fleet: Fleet, pool: Pool) -> str:
     counts = {
         phase: index.nodes_by_pool_phase.count(f"{pool.name}/{phase.value}") for phase in NodePhase
     }
-    told = [_counted(count, f"{phase.value} node") for phase, count in counts.items() if count]
+    told = [counted(count, f"{phase.value} node") for phase, count in counts.items() if count]
     return f"It has {', '.join(told) if told else 'no nodes'}."

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from hostler.base.ids import AllocationId, BundleId, NodeId, ReplicaId
-from hostler.core.explain.answer import Check, Explanation, Why, next_at_ms, notes, why
+from hostler.core.explain.answer import Check, Explanation, Why, counted, next_at_ms, notes, why
 from hostler.core.fleet import Fleet
 from hostler.core.holds import start_command_id, stop_command_id
 from hostler.core.placement.demand import Demand, demand_of
@@ -181,7 +181,7 @@ def explain_bundle(fleet: Fleet, bundle_id: BundleId) -> Explanation | None:
 def _bundle_summary(fleet: Fleet, bundle: Bundle, replicas: list[Replica]) -> str:
     live = [each for replica in replicas if (each := _live(fleet, replica)) is not None]
     ready_count = sum(each.phase is AllocationPhase.READY for each in live)
-    told = f"Of {len(replicas)} replicas {len(live)} have a place and {ready_count} are ready"
+    told = f"It has {counted(len(replicas), 'replica')}, {len(live)} placed and {ready_count} ready"
     if bundle.observed_generation != bundle.generation:
         return f"{told}; generation {bundle.generation} is being brought about."
     return f"{told}."
