@@ -10,17 +10,16 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hostler.base.errors import Defect
+from hostler.core import node_invariants
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
+from hostler.core.node_invariants import Broken
 from hostler.model import Allocation, Lease, Node, OutboxEntry, Replica
 from hostler.model.allocation import AllocationPhase
 from hostler.model.lease import LeasePhase
 from hostler.model.node import NodePhase
 from hostler.model.record import Record
 from hostler.model.replica import ReplicaPhase
-
-Broken = tuple[str, str]
-"""An invariant's name, and what was found."""
 
 
 def _node(fleet: Fleet, node: Node) -> Iterator[Broken]:
@@ -112,8 +111,9 @@ def _room(fleet: Fleet, node: Node) -> Iterator[Broken]:
     """The sum of what is held never exceeds what the node has, unless it has shrunk since."""
     keys = fleet.index.allocations_by_node.keys(node.node_id)
     is_planned = node.phase in (NodePhase.REQUESTED, NodePhase.STARTING)
-    if not keys or (node.is_inventory_reported if is_planned else node.phase is not NodePhase.READY):
-        return  # an agent may bring less than its offer promised; what fits is seen when it is ready
+    is_promise_kept = not is_planned or not node.is_inventory_reported
+    if not keys or not is_promise_kept or not (is_planned or node.phase is NodePhase.READY):
+        return  # an agent may bring less than its offer promised: placing sees to it when ready
     held = [fleet.allocations[key] for key in keys]
     waiting = [a for a in held if a.phase is AllocationPhase.RESERVED]
     if not waiting:
@@ -141,6 +141,8 @@ def _node_and_room(fleet: Fleet, node: Node) -> Iterator[Broken]:
     yield from _node(fleet, node)
     yield from _room(fleet, node)
     yield from _spread(fleet, node)
+    yield from node_invariants.of_machine(fleet, node)
+    yield from node_invariants.of_lost(fleet, node)
 
 
 _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
@@ -170,9 +172,14 @@ def check_all(fleet: Fleet) -> None:
 
 
 def check_changed(fleet: Fleet, delta: Delta) -> None:
-    """Check the records that a step has written, and the nodes that their holds are on.
+    """Check the records that a step has written, also against what they were.
 
     Raises:
         Defect: The first invariant found broken, with the record.
     """
     _raise_if_broken(fleet, [record for record in delta.changes.values() if record is not None])
+    for (kind, key), record in delta.changes.items():
+        if isinstance(record, Node):
+            before: Any = delta.before[(kind, key)]
+            for name, message in node_invariants.of_change(fleet, before, record):
+                raise Defect(name, message, kind=kind, key=key)

@@ -1,0 +1,69 @@
+"""What must hold of nodes and their machines after every step; `invariants` runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hostler.core import silence
+from hostler.core.fleet import Fleet
+from hostler.core.keys import tier_key
+from hostler.core.machine_commands import launch_command_id, stop_command_id
+from hostler.model import Node
+from hostler.model.allocation import AllocationPhase
+from hostler.model.launch import Disconnect
+from hostler.model.node import Health, NodePhase, Origin
+
+Broken = tuple[str, str]
+"""An invariant's name, and what was found."""
+
+
+def of_machine(fleet: Fleet, node: Node) -> Iterator[Broken]:
+    """A machine that may exist is known, asked about, and on its way out when it shall go."""
+    is_ours_to_stop = node.provider != "" and node.origin is not Origin.JOINED
+    if (
+        node.phase is NodePhase.STOPPING
+        and is_ours_to_stop
+        and stop_command_id(node) not in fleet.commands
+    ):
+        yield "INV-NODE-5", "a machine that is to go is not being stopped"
+    if node.phase is NodePhase.REQUESTED and launch_command_id(node) not in fleet.commands:
+        yield "INV-NODE-6", "a node that is asked for has no launch in the outbox"
+    if node.is_paid and node.provider not in fleet.providers:
+        yield "INV-PROVIDER-1", "a provider that may have a machine of ours is not listed"
+    if node.drain is not None and node.drain.is_done and node.is_held:
+        yield "INV-DRAIN-1", "a node whose drain is finished holds something"
+
+
+def of_lost(fleet: Fleet, node: Node) -> Iterator[Broken]:
+    """A lost node holds nothing but what keeps running when it is cut off."""
+    if node.health is not Health.LOST:
+        return
+    if node.lease_count:
+        yield "INV-FENCE-2", "a lease is held on a lost node"
+    for key in fleet.index.allocations_by_node.keys(node.node_id):
+        allocation = fleet.allocations[key]
+        is_kept = allocation.launch.disconnect is Disconnect.KEEP
+        if node.is_machine_gone or not is_kept or allocation.phase is AllocationPhase.RESERVED:
+            yield "INV-FENCE-3", "a lost node holds what should have been ended"
+
+
+def of_change(fleet: Fleet, before: Node | None, node: Node) -> Iterator[Broken]:
+    """Compare a node with what it was before the step."""
+    settings = fleet.settings
+    if before is None:
+        pool = fleet.pools.get(node.pool)
+        tier = None if pool is None else pool.tier(node.tier)
+        if node.phase is NodePhase.REQUESTED and (
+            tier is None
+            or fleet.index.nodes_by_tier.count(tier_key(node.pool, node.tier)) > tier.node_count_max
+        ):
+            yield "INV-POOL-1", "a tier has grown above its maximum"
+    elif (
+        settings is not None
+        and node.health is Health.LOST
+        and before.health is not Health.LOST
+        and node.silent_since_at_ms is not None
+        and node.health_since_at_ms - node.silent_since_at_ms
+        < silence.lost_after_ms(settings, before)
+    ):
+        yield "INV-FENCE-1", "a node was lost before its agent had certainly stopped its work"
