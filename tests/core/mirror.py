@@ -6,18 +6,10 @@ from msgspec import Struct
 
 from hostler.base.encoding import decode, encode
 from hostler.core.fleet import Fleet
-from hostler.core.tables import Line
+from hostler.core.placement.places import PlaceIndex
 from hostler.model import KINDS
 
-_SCRATCH = {
-    "__orig_class__",
-    "_bucket_of",
-    "_by_kind",
-    "_by_kind_moving",
-    "_heaps",
-    "_known_shapes",
-    "_place_of",
-}
+_SCRATCH = {"__orig_class__", "_bucket_of", "_heaps", "_known_shapes", "_place_of"}
 """Parts of indexes that are ways to an answer and no answers: order of search, caches, functions."""
 
 
@@ -27,13 +19,26 @@ def contents(part: Any) -> Any:
         held = {str(key): contents(value) for key, value in part.items()}
         return {key: value for key, value in held.items() if value not in ({}, (), "0")}
     if isinstance(part, list | tuple):
-        return tuple(contents(each) for each in part)
+        return tuple(contents(each) for each in part if not callable(each))
     if part is None or isinstance(part, int | str | bool | Struct):
         return repr(part)
+    if isinstance(part, PlaceIndex):
+        return {}  # remembers what was asked, and is checked by `places_are_true`
     if not type(part).__module__.startswith("hostler.core"):
         return repr(part)
     names = getattr(type(part), "__slots__", None) or vars(part)
     return contents({name: getattr(part, name) for name in names if name not in _SCRATCH})
+
+
+def places_are_true(fleet: Fleet) -> bool:
+    """Say whether every node looks to placing as it would if nothing were remembered."""
+    fresh = PlaceIndex()
+    return all(
+        list(fleet.index.places.in_tier(fleet, pool, tier.name))
+        == list(fresh.in_tier(fleet, pool, tier.name))
+        for pool in sorted(fleet.pools.rows)
+        for tier in fleet.pools[pool].tiers
+    )
 
 
 def timers(fleet: Fleet, *, after_ms: int = -1) -> dict[tuple[str, str], int]:
@@ -67,7 +72,5 @@ def reloaded(fleet: Fleet) -> Fleet:
         for record in table.rows.values()
     ]
     again = Fleet()
-    again.load(
-        records, revision=fleet.revision, event_seq=fleet.event_seq, now_ms=fleet.now_ms
-    )
+    again.load(records, revision=fleet.revision, event_seq=fleet.event_seq, now_ms=fleet.now_ms)
     return again

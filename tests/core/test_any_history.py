@@ -11,10 +11,9 @@ from hostler.core.fleet import Fleet
 from hostler.core.inputs import AnyInput, FullScan
 from hostler.core.limits import ROUNDS_MAX
 from hostler.core.step import step
-from hostler.model import Pool
 from hostler.model.node import NodePhase
 from tests.core.history import History
-from tests.core.mirror import contents, reloaded, snapshot, timers
+from tests.core.mirror import contents, places_are_true, reloaded, snapshot, timers
 
 BATCH_COUNT_MAX = 25
 Below = Callable[[int], int]
@@ -68,6 +67,7 @@ def test_what_must_hold_holds_after_every_step(data: st.DataObject) -> None:
     def look(fleet: Fleet, delta: Delta, _batch: list[AnyInput]) -> None:
         invariants.check_changed(fleet, delta)
         invariants.check_all(fleet)
+        assert places_are_true(fleet)
 
     live(numbers(data), look)
 
@@ -127,9 +127,7 @@ def test_the_same_history_ends_in_the_same_bytes(data: st.DataObject) -> None:
     for now_ms, batch, told in steps:
         delta = step(again, batch, now_ms)
         again.keep(delta)
-        assert told == repr(
-            (delta.events, delta.dispatches, delta.replies, delta.next_wake_at_ms)
-        )
+        assert told == repr((delta.events, delta.dispatches, delta.replies, delta.next_wake_at_ms))
     assert again.digest() == fleet.digest()
 
 
@@ -147,17 +145,8 @@ def test_a_machine_that_may_exist_has_a_record_or_a_command(data: st.DataObject)
             node = fleet.nodes.get(node_id)
             if node is None or node.phase is NodePhase.RETIRED:
                 continue
-            has_command = any(
-                key.startswith(f"{node_id}/") for key in fleet.commands.rows
-            )
+            has_command = any(key.startswith(f"{node_id}/") for key in fleet.commands.rows)
             if node.phase in (NodePhase.REQUESTED, NodePhase.STOPPING):
                 assert has_command, node
 
     live(numbers(data), look)
-
-
-def test_no_pool_is_known_to_an_empty_fleet() -> None:
-    fleet = Fleet()
-    fleet.keep(step(fleet, [FullScan()], 0))
-    assert Pool.KIND in fleet.tables
-    assert fleet.revision == 0
