@@ -6,6 +6,7 @@ may be killed between any two of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hostler.agent.core.inputs import (
@@ -65,6 +66,8 @@ class AgentProcess:
         self._wake_at_ms: int | None = None
         self._join_count = 0
         self.leased = LeasedCommands(self)
+        self._missed: list[Callable[[], None]] | None = None
+        """What came in while it stood still, in order; `None` while it runs."""
 
     @property
     def is_connected(self) -> bool:
@@ -86,6 +89,25 @@ class AgentProcess:
             else:
                 self._connection.break_off()
             self._connection = None
+
+    def pause(self, pause_ms: int) -> None:
+        """Stand still for a while; then take in what has come meanwhile, in its order."""
+        if self._missed is None and not self.is_dead:
+            self._missed = []
+            self.machine.world.log(f"agent {self.machine.machine_id} stands still for {pause_ms}")
+            self.machine.world.after(pause_ms, self._go_on)
+
+    def _go_on(self) -> None:
+        missed, self._missed = self._missed or [], None
+        for call in missed:
+            call()
+
+    def misses(self, call: Callable[[], None]) -> bool:
+        """Put off what cannot be taken in now; say whether that was so."""
+        if self._missed is None:
+            return False
+        self._missed.append(call)
+        return True
 
     # -- joining and connecting --------------------------------------------------------------
 
@@ -157,6 +179,8 @@ class AgentProcess:
         machine, state = self.machine, self._state
         if self.is_dead or self._connection is not None or state is None:
             return
+        if self.misses(self._connected):
+            return
         connection = machine.gateway.accept(
             machine.network, machine.machine_id, self, state.settings.node_id
         )
@@ -194,6 +218,8 @@ class AgentProcess:
     def frame_came(self, connection: Connection, text: str) -> None:
         """Take a frame from the server."""
         if self.is_dead or connection is not self._connection:
+            return
+        if self.misses(lambda: self.frame_came(connection, text)):
             return
         try:
             self._take_frame(connection, text)
@@ -249,16 +275,19 @@ class AgentProcess:
 
     def connection_closed(self, connection: Connection) -> None:
         """Learn that the connection is gone."""
-        if not self.is_dead and connection is self._connection:
-            self._connection = None
-            self.take(LinkClosed())
-            self._connect_later()
+        if self.is_dead or connection is not self._connection:
+            return
+        if self.misses(lambda: self.connection_closed(connection)):
+            return
+        self._connection = None
+        self.take(LinkClosed())
+        self._connect_later()
 
     # -- the core ----------------------------------------------------------------------------
 
     def take(self, *inputs: Input) -> None:
         """Run one step of the core and carry out what it wants."""
-        if self.is_dead or self._state is None:
+        if self.is_dead or self._state is None or self.misses(lambda: self.take(*inputs)):
             return
         answer = step(self._state, inputs, self.machine.clock_ms())
         for effect in answer.effects:

@@ -18,6 +18,7 @@ from hostler.sim.scenario import (
     JumpClock,
     KillMachines,
     Partition,
+    PauseAgents,
 )
 from hostler.sim.workloads.rhythm import keep_doing
 
@@ -48,6 +49,8 @@ def let_go_wrong(history: History, fault: Fault) -> None:
             act = partial(_kill_machine, history, rng, fault)
         case CrashAgents():
             act = partial(_crash_agent, history, rng, fault)
+        case PauseAgents():
+            act = partial(_pause_agent, history, rng, fault)
         case JumpClock():
             act = partial(_jump_clock, history, rng, fault)
         case _:
@@ -136,6 +139,13 @@ def _crash_agent(history: History, rng: Stream, fault: CrashAgents) -> None:
         machine.agent.dies_after_effects = rng.below(6)
     else:
         machine.crash_agent()
+
+
+def _pause_agent(history: History, rng: Stream, fault: PauseAgents) -> None:
+    machine = _any_running(history, rng)
+    if machine is not None and machine.agent is not None:
+        history.world.probe("agent.paused")
+        machine.agent.pause(rng.between(*fault.pause_ms))
 
 
 def _jump_clock(history: History, rng: Stream, fault: JumpClock) -> None:

@@ -37,7 +37,7 @@ class LeasedCommands:
 
     def _begin(self, start: ExecStart, key: LeaseKey) -> None:
         agent, machine = self._agent, self._machine
-        if agent.is_dead:
+        if agent.is_dead or agent.misses(lambda: self._begin(start, key)):
             return
         if key not in machine.disk.lease_keys or start.request_id in self._cancelled:
             agent.take(ExecFinished(request_id=start.request_id, error="cancelled"))
@@ -54,7 +54,7 @@ class LeasedCommands:
             )
 
     def _clear(self, key: LeaseKey) -> None:
-        if self._agent.is_dead:
+        if self._agent.is_dead or self._agent.misses(lambda: self._clear(key)):
             return
         leased = self._machine.leased_by_request
         ended = [request_id for request_id, (owner, _) in leased.items() if owner == key]

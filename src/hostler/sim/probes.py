@@ -16,6 +16,7 @@ REQUIRED: Final = (
     "agent.crashed",
     "agent.crashed_between_effects",
     "agent.left_a_stray",
+    "agent.paused",
     "agent.refused_command",
     "agent.supervisor_failed",
     "client.doubled",

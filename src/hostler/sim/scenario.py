@@ -161,6 +161,17 @@ class CrashAgents(_Part, frozen=True, kw_only=True, tag="crash_agents", tag_fiel
     supervisor_ppm: int = 200_000
 
 
+class PauseAgents(_Part, frozen=True, kw_only=True, tag="pause_agents", tag_field="kind"):
+    """Agents stand still for a while (stopped, starved) and then take in all they have missed.
+
+    Whole machines do not: nothing that runs on a machine can notice that it stood still before it
+    has gone on, so only ending the machine would make sure of one that did.
+    """
+
+    per_hour: int = 20
+    pause_ms: Range = (1_000, 60_000)
+
+
 class JumpClock(_Part, frozen=True, kw_only=True, tag="jump_clock", tag_field="kind"):
     """The wall clock of the server's host is set."""
 
@@ -169,7 +180,7 @@ class JumpClock(_Part, frozen=True, kw_only=True, tag="jump_clock", tag_field="k
     backward_ms: Range = (1, 30_000)
 
 
-Fault = CrashServer | Partition | BreakLinks | KillMachines | CrashAgents | JumpClock
+Fault = CrashServer | Partition | BreakLinks | KillMachines | CrashAgents | PauseAgents | JumpClock
 
 
 class Phases(_Part, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ from hostler.sim.scenario import (
     KillMachines,
     OperateNodes,
     Partition,
+    PauseAgents,
     Phases,
     PoolPlan,
     Scenario,
@@ -180,6 +181,9 @@ def _faults(rng: Stream) -> tuple[Fault, ...]:
         found.append(CrashAgents(per_hour=rng.choice((30, 200))))
     if rng.chance(300_000):
         found.append(JumpClock())
+    if rng.chance(300_000):
+        longest_ms = rng.choice((20_000, 120_000))
+        found.append(PauseAgents(per_hour=rng.choice((20, 60)), pause_ms=(1_000, longest_ms)))
     return tuple(found)
 
 
@@ -193,7 +197,7 @@ def _cloud(rng: Stream) -> CloudPlan:
         is_unknown_ppm=_perhaps(rng, 150_000),
         is_late_ppm=_perhaps(rng, 50_000),
         never_boots_ppm=_perhaps(rng, 150_000),
-        list_lag_ms=(0, rng.choice((0, 0, 5_000))),
+        list_lag_ms=(0, rng.choice((0, 5_000, 60_000))),
     )
 
 
