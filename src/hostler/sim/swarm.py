@@ -6,6 +6,7 @@ about half of the histories, at a rate of its own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from hostler.base.rng import Stream
@@ -36,32 +37,42 @@ from hostler.sim.scenario import (
 )
 from hostler.sim.server import ServerPlan
 
+StreamOf = Callable[[str], Stream]
+"""Gives the random stream of one part of the scenario."""
+
 _CLOCK_SLACK_MS: Final = 16_000
 """What scenarios leave between fencing and loss: the longest stop, a supervisor's look at its file,
 and all forward jumps of the server's clock that fall into one silence."""
 
 
 def draw(seed: int) -> Scenario:
-    """Return the scenario of a seed."""
-    rng = Stream(seed, "swarm")
-    fleet = FleetPlan(pools=_pools(rng), settings=_settings(rng))
+    """Return the scenario of a seed.
+
+    Each part is drawn from a stream of its own, so that a change of one part leaves the others of
+    every seed as they were.
+    """
+
+    def stream(name: str) -> Stream:
+        return Stream(seed, "swarm", name)
+
+    rng = stream("world")
     return Scenario(
         title=f"swarm {seed}",
-        fleet=fleet,
-        workload=_workload(rng),
-        fault=_faults(rng),
+        fleet=FleetPlan(pools=_pools(stream("pools")), settings=_settings(stream("settings"))),
+        workload=_workload(stream),
+        fault=_faults(stream),
         network=NetworkPlan(
             delay_ms=(1, rng.choice((10, 100, 800))),
             is_request_lost_ppm=_perhaps(rng, 100_000),
         ),
-        cloud=_cloud(rng),
+        cloud=_cloud(stream("cloud")),
         disk=DiskPlan(
             commit_ms=(0, rng.choice((1, 5, 50))),
             is_slow_ppm=_perhaps(rng, 5_000),
             is_failing_ppm=_perhaps(rng, 20_000),
             is_doubtful_ppm=_perhaps(rng, 10_000),
         ),
-        machines=_machines(rng),
+        machines=_machines(stream("machines")),
         server=ServerPlan(down_ms=(500, rng.choice((2_000, 20_000, 90_000)))),
         phases=Phases(safety_ms=rng.between(240, 900) * 1_000),
     )
@@ -130,8 +141,9 @@ def _pool(rng: Stream, name: str) -> PoolPlan:
     )
 
 
-def _workload(rng: Stream) -> tuple[Workload, ...]:
+def _workload(stream: StreamOf) -> tuple[Workload, ...]:
     found: list[Workload] = []
+    rng = stream("submit_bundles")
     if rng.chance(850_000):
         found.append(
             SubmitBundles(
@@ -143,6 +155,7 @@ def _workload(rng: Stream) -> tuple[Workload, ...]:
                 required_spread_ppm=_perhaps(rng, 300_000),
             )
         )
+    rng = stream("acquire_leases")
     if rng.chance(800_000) or not found:
         found.append(
             AcquireLeases(
@@ -153,38 +166,66 @@ def _workload(rng: Stream) -> tuple[Workload, ...]:
                 abandoned_ppm=_perhaps(rng, 200_000),
             )
         )
+    rng = stream("operate_nodes")
     if rng.chance(500_000):
         found.append(OperateNodes(per_hour=rng.choice((10, 60))))
+    rng = stream("change_configuration")
     if rng.chance(400_000):
         found.append(ChangeConfiguration(per_hour=rng.choice((4, 20))))
     return tuple(found)
 
 
-def _faults(rng: Stream) -> tuple[Fault, ...]:
-    found: list[Fault] = []
-    if rng.chance(600_000):
-        at = rng.choice(("any-instant", "any-durable-boundary", "any-durable-boundary"))
-        found.append(CrashServer(per_hour=rng.choice((10, 40, 120)), at=at))
+def _faults(stream: StreamOf) -> tuple[Fault, ...]:
+    drawn = (
+        _crash_server(stream("crash_server")),
+        _partition(stream("partition")),
+        _break_links(stream("break_links")),
+        _kill_machines(stream("kill_machines")),
+        _crash_agents(stream("crash_agents")),
+        _jump_clock(stream("jump_clock")),
+        _pause_agents(stream("pause_agents")),
+    )
+    return tuple(fault for fault in drawn if fault is not None)
+
+
+def _crash_server(rng: Stream) -> Fault | None:
+    if rng.chance(400_000):
+        return None
+    at = rng.choice(("any-instant", "any-durable-boundary", "any-durable-boundary"))
+    return CrashServer(per_hour=rng.choice((10, 40, 120)), at=at)
+
+
+def _partition(rng: Stream) -> Fault | None:
     if rng.chance(500_000):
-        longest_ms = rng.choice((20_000, 90_000, 240_000))
-        share_ppm = rng.choice((200_000, 500_000, 1_000_000))
-        found.append(
-            Partition(
-                per_hour=rng.choice((10, 40)), stability_ms=(2_000, longest_ms), share_ppm=share_ppm
-            )
-        )
-    if rng.chance(500_000):
-        found.append(BreakLinks(per_hour=rng.choice((60, 600))))
-    if rng.chance(500_000):
-        found.append(KillMachines(per_hour=rng.choice((10, 40))))
-    if rng.chance(500_000):
-        found.append(CrashAgents(per_hour=rng.choice((30, 200))))
-    if rng.chance(300_000):
-        found.append(JumpClock())
-    if rng.chance(300_000):
-        longest_ms = rng.choice((20_000, 120_000))
-        found.append(PauseAgents(per_hour=rng.choice((20, 60)), pause_ms=(1_000, longest_ms)))
-    return tuple(found)
+        return None
+    return Partition(
+        per_hour=rng.choice((10, 40)),
+        stability_ms=(2_000, rng.choice((20_000, 90_000, 240_000))),
+        share_ppm=rng.choice((200_000, 500_000, 1_000_000)),
+    )
+
+
+def _break_links(rng: Stream) -> Fault | None:
+    return BreakLinks(per_hour=rng.choice((60, 600))) if rng.chance(500_000) else None
+
+
+def _kill_machines(rng: Stream) -> Fault | None:
+    return KillMachines(per_hour=rng.choice((10, 40))) if rng.chance(500_000) else None
+
+
+def _crash_agents(rng: Stream) -> Fault | None:
+    return CrashAgents(per_hour=rng.choice((30, 200))) if rng.chance(500_000) else None
+
+
+def _jump_clock(rng: Stream) -> Fault | None:
+    return JumpClock() if rng.chance(300_000) else None
+
+
+def _pause_agents(rng: Stream) -> Fault | None:
+    if rng.chance(700_000):
+        return None
+    pause_ms = (1_000, rng.choice((20_000, 120_000)))
+    return PauseAgents(per_hour=rng.choice((20, 60)), pause_ms=pause_ms)
 
 
 def _cloud(rng: Stream) -> CloudPlan:
