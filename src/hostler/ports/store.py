@@ -6,7 +6,7 @@ One commit is one step of the core: all of it is kept or none of it. The port sp
 What each error means to the engine:
 
 * `CommitFailed`: the commit surely did not happen; drop the step and go on.
-* `CommitDoubtful`: nobody knows; drop everything in memory and `load` again, which settles it.
+* `CommitDoubtful`: nobody knows; `load` settles it, and its revision says whether it happened.
 * `LeadershipLost`: somebody else has claimed the store; stop.
 """
 
