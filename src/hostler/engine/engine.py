@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import structlog
 
 import hostler
-from hostler.base.errors import Defect, Failed, HostlerError, check
-from hostler.core import invariants
+from hostler.base.errors import Failed, check
 from hostler.core.delta import Delta
-from hostler.core.events import Event
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import AnyInput, AnyRequest, FullScan, ServerStarted
+from hostler.core.inputs import AnyInput, AnyRequest, ServerStarted
 from hostler.core.replies import Result
-from hostler.core.step import step
 from hostler.engine import limits
 from hostler.engine.boundaries import Boundary, BoundaryHook, pass_by
 from hostler.engine.dispatch import Dispatcher
+from hostler.engine.dry_run import DryRun, dry_run
 from hostler.engine.gauges import Gauges
 from hostler.engine.keys import Keys
 from hostler.engine.loop import Loop
 from hostler.engine.provider_calls import ProviderCalls
 from hostler.engine.publish import Publisher, Subscription, Watches
 from hostler.engine.recover import recover
-from hostler.model import Node, Token
-from hostler.model.command import Command
+from hostler.engine.upkeep import prune_now_and_then, scan_now_and_then
+from hostler.model import Node, Settings, Token
 from hostler.model.node import NodePhase
 from hostler.model.record import Record
 from hostler.ports.agents import AgentGateway, Nobody
@@ -39,24 +36,6 @@ from hostler.providers.registry import Registry
 T = TypeVar("T")
 
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class DryRun:
-    """What a step would have done, had it been made.
-
-    Attributes:
-        revision: The fleet's revision that the answer is about.
-        results: The answer to each request, by request id.
-        changes: The new value of each record that would change, `None` for removed.
-        commands: What would have been sent, by command id.
-    """
-
-    revision: int
-    results: dict[str, Result]
-    changes: dict[tuple[str, str], Record | None]
-    events: Sequence[Event]
-    commands: dict[str, Command]
 
 
 class Engine:
@@ -131,8 +110,12 @@ class Engine:
             boundary=self._boundary,
         )
         await self._loop.inbox.put_observations([ServerStarted(version=hostler.__version__)])
-        for work in (self._loop.run, self._prune_now_and_then, self._scan_now_and_then):
-            task = asyncio.create_task(work())
+        for work in (
+            self._loop.run(),
+            prune_now_and_then(self._store, self._settings, self._boundary),
+            scan_now_and_then(self.observe),
+        ):
+            task = asyncio.create_task(work)
             task.add_done_callback(self._on_task_end)
             self._tasks.append(task)
 
@@ -236,28 +219,16 @@ class Engine:
                 return found
         return None
 
+    async def _settings(self) -> Settings | None:
+        return await self.read(lambda fleet: fleet.settings)
+
     async def dry_run(self, *inputs: AnyInput) -> DryRun:
         """Say what would follow from these inputs now, without doing it.
 
         Raises:
             Failed: The engine has stopped.
         """
-
-        def answer(fleet: Fleet) -> DryRun:
-            delta = step(fleet, inputs, self.clock.now_ms())
-            try:
-                invariants.check_changed(fleet, delta)
-            finally:
-                fleet.drop(delta)
-            return DryRun(
-                revision=fleet.revision,
-                results={reply.request_id: reply.result for reply in delta.replies},
-                changes=dict(delta.changes),
-                events=delta.events,
-                commands={one.command_id: one.command for one in delta.dispatches},
-            )
-
-        return await self.read(answer)
+        return await self.read(lambda fleet: dry_run(fleet, inputs, self.clock.now_ms()))
 
     def subscribe(self, after_seq: int | None = None) -> Subscription:
         """Follow committed events after a position; `None`: from now on.
@@ -335,38 +306,9 @@ class Engine:
         if node.phase is NodePhase.RETIRED:
             self._agents.dismiss(node.node_id, "the node is retired")
 
-    # -- upkeep ------------------------------------------------------------------------------
-
-    async def _prune_now_and_then(self) -> None:
-        while True:
-            await asyncio.sleep(limits.PRUNE_EVERY_MS / 1_000)
-            settings = await self.read(lambda fleet: fleet.settings)
-            if settings is None:
-                continue
-            self._boundary(Boundary.BEFORE_PRUNE)
-            try:
-                await self._store.prune(
-                    events_keep=settings.retention.event_count_max,
-                    journal_keep=settings.retention.journal_count_max,
-                )
-            except Failed as failure:
-                _log.warning("prune_failed", error=str(failure))
-
-    async def _scan_now_and_then(self) -> None:
-        while True:
-            await asyncio.sleep(limits.FULL_SCAN_EVERY_MS / 1_000)
-            await self.observe(FullScan())
-
 
 def _stopped(error: BaseException | None) -> Failed:
     """Say to whoever still asks that there is no engine any more."""
-    code = error.code if isinstance(error, HostlerError) else ""
-    match error:
-        case None:
-            return Failed("engine_stopped", "the server is stopping", retry_after_ms=2_000)
-        case Defect() | HostlerError():
-            return Failed(
-                "engine_failed", "the server has stopped itself", retry_after_ms=2_000, cause=code
-            )
-        case _:
-            return Failed("engine_failed", "the server has stopped itself", retry_after_ms=2_000)
+    if error is None:
+        return Failed("engine_stopped", "the server is stopping", retry_after_ms=2_000)
+    return Failed("engine_failed", "the server has stopped itself", retry_after_ms=2_000)
