@@ -165,6 +165,8 @@ class Check:
         if text is None:
             hint = "; put it in quotes if it is meant as text" if isinstance(value, bool) else ""
             self.tell(path, "wrong_type", f"expected text, found {_found(value)}{hint}")
+        elif "\0" in text:
+            self.tell(path, "bad_text", "a NUL character cannot stand here; remove it")
         elif wanted.pattern and not re.search(wanted.pattern, text):
             allowed = _as_clause(described) or f"what fits `{wanted.pattern}`"
             self.tell(path, "bad_text", f"{_quoted(text)} cannot stand here; allowed: {allowed}")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from hostler.wire.http.nodes import PoolView
 
 V = TypeVar("V")
+
+TOKEN_MS_MAX: Final = 10 * 366 * 86_400_000
+"""Ten years: what lives longer is meant to live for ever, and says so."""
 
 
 class Page(msgspec.Struct, Generic[V], frozen=True, kw_only=True):
@@ -105,7 +109,8 @@ class CreateTokenRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     name: str
     """The principal's name in the audit."""
     role: Literal["viewer", "lessee", "operator", "admin", "agent"]
-    expires_in_ms: int | None = None
+    expires_in_ms: Annotated[int, Meta(ge=1, le=TOKEN_MS_MAX)] | None = None
+    """`null`: never."""
     pool: str = ""
     """For agents: the pool that they join. For lessees: the only pool they may lease from."""
     tier: str = ""

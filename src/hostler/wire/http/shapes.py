@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Final
+
 import msgspec
+from msgspec import Meta
 
 from hostler.wire.work import AttributeValue
+
+AMOUNT_MAX: Final = 2**53 - 1
+"""What every JSON reader can hold (RFC 8259, section 6)."""
+
+Amount = Annotated[int, Meta(ge=0, le=AMOUNT_MAX)]
 
 
 class CapabilityView(msgspec.Struct, frozen=True, kw_only=True):
     """Something countable, had or needed."""
 
     name: str
-    count: int = 1
+    count: Amount = 1
     attributes: dict[str, AttributeValue] = {}
 
 
@@ -36,7 +44,7 @@ class ShapeView(msgspec.Struct, frozen=True, kw_only=True):
 class RequirementView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a replica or a lease needs; nought asks for nothing."""
 
-    capacity: int = 0
-    cores_milli: int = 0
-    memory_bytes: int = 0
+    capacity: Amount = 0
+    cores_milli: Amount = 0
+    memory_bytes: Amount = 0
     capabilities: list[CapabilityView] = []
