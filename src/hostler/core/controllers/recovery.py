@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from hostler.core.assigning import is_broken
 from hostler.core.events import EventKind
-from hostler.core.keys import bundle_phase_key
 from hostler.core.limits import (
     AVOIDED_COUNT_MAX,
     REJECTION_BACKOFF_MS_MIN,
@@ -120,7 +120,7 @@ def _drop(txn: Txn, replica: Replica, allocation: Allocation, cause: EndCause) -
 def _recover(txn: Txn, replica: Replica, allocation: Allocation, cause: EndCause) -> None:
     limits = _limits(txn)
     avoided = _avoid(txn, replica, allocation, is_rejection=False)
-    if _has_broken_sibling(txn, replica):
+    if is_broken(txn, replica.bundle_id):
         _back_off(txn, replica, txn.now_ms, "its bundle is broken", avoided=avoided)
         return
     window_at_ms = txn.now_ms - limits.restart_window_ms
@@ -214,11 +214,6 @@ def _avoid(
         is_rejection=is_rejection,
     )
     return (*kept, left)[-AVOIDED_COUNT_MAX:]
-
-
-def _has_broken_sibling(txn: Txn, replica: Replica) -> bool:
-    bucket = bundle_phase_key(replica.bundle_id, ReplicaPhase.BROKEN)
-    return txn.fleet.index.replicas_by_bundle_phase.count(bucket) > 0
 
 
 def _about(replica: Replica, allocation: Allocation) -> dict[str, str]:
