@@ -141,5 +141,7 @@ def _bundle(txn: Txn, request_id: str, bundle_id: BundleId) -> Bundle | None:
     """Return the bundle, or refuse the request and return `None`."""
     bundle = txn.fleet.bundles.get(bundle_id)
     if bundle is None:
-        txn.refuse(request_id, "bundle_not_found", "there is no bundle of this name", is_missing=True)
+        txn.refuse(
+            request_id, "bundle_not_found", "there is no bundle of this name", is_missing=True
+        )
     return bundle
