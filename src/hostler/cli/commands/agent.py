@@ -124,18 +124,18 @@ def agent(
     """
     import asyncio
 
+    from msgspec.structs import replace
+
     from hostler.agent.main import AgentOptions, run_agent
+    from hostler.base.errors import Rejected
     from hostler.base.units import cores_milli, size_bytes
 
     target = resolve(server, None)
     configure_logs(log_format, is_verbose=verbose)
-    folder = data or _free_folder(target.url, pool, tier)
-    machine_id = _marked(folder)
     options = AgentOptions(
         server_url=target.url,
-        data_folder=str(folder),
+        data_folder="",
         join_token=_join_token(join_token_file),
-        machine_id=machine_id,
         pool=pool,
         tier=tier,
         hostname=name,
@@ -149,8 +149,17 @@ def agent(
         ca_file=None if ca_file is None else str(ca_file),
         is_work_stopped_on_exit=stop_work_on_exit,
     )
-    note(f"agent for {target.url}, in {folder}; Ctrl-C ends it and what it runs")
-    raise typer.Exit(asyncio.run(run_agent(options)))
+    for folder in _free_folders(target.url, pool, tier) if data is None else (data,):
+        machine_id = _marked(folder)
+        note(f"agent for {target.url}, in {folder}; Ctrl-C ends it and what it runs")
+        try:
+            here = replace(options, data_folder=str(folder), machine_id=machine_id)
+            raise typer.Exit(asyncio.run(run_agent(here)))
+        except Rejected as refusal:
+            if refusal.code != "data_folder_taken" or data is not None:
+                raise
+            # Another agent, started in the same instant, was quicker.
+    raise CommandError("too many agents run here; name a folder with --data")
 
 
 def _marked(folder: Path) -> str:
@@ -178,15 +187,12 @@ def _join_token(file: Path | None) -> str | None:
 # -- where it keeps its files -------------------------------------------------------------------
 
 
-def _free_folder(url: str, pool: str | None, tier: str | None) -> Path:
-    """Choose the first folder that no agent uses, so that each terminal can have one.
+def _free_folders(url: str, pool: str | None, tier: str | None) -> Iterator[Path]:
+    """Give the folders that no agent uses, in order, so that each terminal can have one.
 
     The same command later finds the same folder, and with it the node that it was.
     """
-    for folder in _folders(url, pool, tier):
-        if not _is_used(folder):
-            return folder
-    raise CommandError("too many agents run here; name a folder with --data")
+    return (folder for folder in _folders(url, pool, tier) if not _is_used(folder))
 
 
 def _folders(url: str, pool: str | None, tier: str | None) -> Iterator[Path]:
