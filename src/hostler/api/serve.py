@@ -14,6 +14,7 @@ import importlib.util
 import os
 import signal
 import socket
+import ssl
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,9 +88,12 @@ def listen(host: str, port: int, tls: Tls | None = None) -> Listening:
     """Take a port; 0 takes any that is free.
 
     Raises:
-        Rejected: The port is taken, the address is not this machine's, or it may not be used.
+        Rejected: The port is taken, the address is not this machine's, or it may not be used; or
+            the certificate cannot be.
     """
-    if tls is None and not is_loopback(host):
+    if tls is not None:
+        _check_certificate(tls)
+    elif not is_loopback(host):
         raise Rejected(
             "tls_required",
             f"listening on {host} can be reached from elsewhere: give `server.tls` a certificate,"
@@ -106,6 +110,17 @@ def listen(host: str, port: int, tls: Tls | None = None) -> Listening:
         raise _not_taken(host, port, error) from error
     taken.setblocking(False)
     return Listening(taken, host, int(taken.getsockname()[1]), tls)
+
+
+def _check_certificate(tls: Tls) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(tls.cert, tls.key)
+    except OSError as error:  # an ssl.SSLError is one too
+        raise Rejected(
+            "tls_unusable",
+            f"the certificate {tls.cert} and the key {tls.key} cannot be used: {error.strerror}",
+        ) from error
 
 
 def _bound(family: socket.AddressFamily, address: tuple[Any, ...]) -> socket.socket:
@@ -176,7 +191,6 @@ async def serve(
     Raises:
         Defect: The engine stopped itself; exit, and let the restart recover.
         Failed: It lost its store or its leadership; likewise.
-        Rejected: The certificate cannot be used.
     """
     app = create_app(engine, links, is_loopback=is_loopback(listening.host))
     api: Api = app.state.api
@@ -205,7 +219,7 @@ async def serve(
 
 def _config(app: Litestar, listening: Listening) -> uvicorn.Config:
     tls = listening.tls
-    config = uvicorn.Config(
+    return uvicorn.Config(
         app,
         log_config=None,
         log_level="warning",
@@ -222,13 +236,6 @@ def _config(app: Litestar, listening: Listening) -> uvicorn.Config:
         ssl_certfile=None if tls is None else str(tls.cert),
         ssl_keyfile=None if tls is None else str(tls.key),
     )
-    try:
-        config.load()
-    except OSError as error:  # an ssl.SSLError is one too
-        raise Rejected(
-            "tls_unusable", f"the certificate or its key cannot be used: {error.strerror or error}"
-        ) from error
-    return config
 
 
 async def _until_told() -> signal.Signals:

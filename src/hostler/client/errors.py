@@ -51,6 +51,8 @@ def unreachable(url: str, error: Exception) -> Unreachable:
             why = "its certificate is not trusted here; name its authority with tls_ca"
         case _ if "WRONG_VERSION_NUMBER" in text:
             why = "it does not speak TLS on this port; use http:// instead of https://"
+        case httpx.RemoteProtocolError() if url.startswith("http:"):
+            why = f"{text.rstrip('.')}; does it want https://?"
         case httpx.ConnectTimeout() | httpx.ReadTimeout() | TimeoutError():
             why = "it does not answer in time"
         case httpx.ConnectError() | ConnectionRefusedError():
