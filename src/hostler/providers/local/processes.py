@@ -8,17 +8,39 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 from hostler.providers.local.tags import MACHINE_MARK
+
+LOOK_AGAIN_MS: Final = 5
+"""Longer than the kernel needs between a program's old environment and its new one."""
+
+MARK_MS_MAX: Final = 1_000
+"""A busy host may stop a process just between the two."""
 
 _NEEDLE = b"\0" + MACHINE_MARK.encode() + b"="
 
 
-def pids_by_machine() -> dict[str, list[int]]:
-    """Return the processes of every local machine, those of other servers too."""
+def pids_by_machine(expected: Collection[str] = ()) -> dict[str, list[int]]:
+    """Return the processes of every local machine, those of other servers too.
+
+    Args:
+        expected: Machines whose absence matters. For a moment while a process executes another
+            program the kernel shows no environment; so whoever is missing is looked for again.
+    """
+    found = _look()
+    if all(machine_id in found for machine_id in expected):
+        return found
+    time.sleep(LOOK_AGAIN_MS / 1_000)
+    again = _look()
+    return {**found, **again}
+
+
+def _look() -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
@@ -29,8 +51,8 @@ def pids_by_machine() -> dict[str, list[int]]:
 
 
 def pids_of(machine_id: str) -> list[int]:
-    """Return the processes of one machine."""
-    return pids_by_machine().get(machine_id, [])
+    """Return the processes of one machine; none means that there surely are none."""
+    return pids_by_machine([machine_id]).get(machine_id, [])
 
 
 def _machine_of(pid: int) -> str | None:
@@ -75,6 +97,23 @@ def spawn(argv: list[str], environment: Mapping[str, str], log: Path) -> int:
         setsigmask=(),
         setsigdef=(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE),
     )
+
+
+def await_mark(pid: int, machine_id: str) -> None:
+    """Return once a child that was just started can be found by its mark, or has ended."""
+    for _ in range(MARK_MS_MAX // LOOK_AGAIN_MS):
+        if _machine_of(pid) == machine_id or _has_ended(pid):
+            return
+        time.sleep(LOOK_AGAIN_MS / 1_000)
+
+
+def _has_ended(pid: int) -> bool:
+    """Say whether a child has ended, without taking note of it."""
+    try:
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return True
+    return ended is not None
 
 
 def reap(pid: int) -> bool:

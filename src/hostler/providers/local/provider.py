@@ -40,7 +40,14 @@ from hostler.ports.provider import (
 )
 from hostler.providers.local.agent_options import agent_options
 from hostler.providers.local.offers import host_offers
-from hostler.providers.local.processes import pids_by_machine, pids_of, reap, send_signal, spawn
+from hostler.providers.local.processes import (
+    await_mark,
+    pids_by_machine,
+    pids_of,
+    reap,
+    send_signal,
+    spawn,
+)
 from hostler.providers.local.tags import MACHINE_MARK, Home, homes, machine_id_of, make_home
 
 BIRTH_MS_MAX: Final = 10_000
@@ -186,6 +193,7 @@ class LocalProvider:
             home.remove()  # surely nothing runs: let there be no machine either
             raise
         self._children.add(pid)
+        await_mark(pid, machine_id)
         home.mark_started(pid)
 
     @contextmanager
@@ -238,12 +246,14 @@ class LocalProvider:
 
     def _list(self) -> list[Machine]:
         self._reap()
-        pids = pids_by_machine()
+        ours = [
+            (home, label)
+            for home in homes(self._machines)
+            if (label := home.label()) is not None and label.fleet_id == self._fleet_id
+        ]
+        pids = pids_by_machine([label.machine_id for _, label in ours])
         found: list[Machine] = []
-        for home in homes(self._machines):
-            label = home.label()
-            if label is None or label.fleet_id != self._fleet_id:
-                continue
+        for home, label in ours:
             if label.machine_id in pids or self._is_being_born(home, label):
                 found.append(label)
             elif self._clock.now_ms() - label.created_at_ms > KEEP_DEAD_MS:
