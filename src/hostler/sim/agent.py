@@ -327,4 +327,10 @@ class AgentProcess:
 
     def supervisor_died(self, key: AllocationKey) -> None:
         """Notice that a supervisor is gone, a while later."""
-        self.soon(SupervisorLost(key=key), delay_ms=self.machine.rng.between(10, 1_000))
+        self.machine.world.after(self.machine.rng.between(10, 1_000), self.lose, key)
+
+    def lose(self, key: AllocationKey) -> None:
+        """Give up a job whose supervisor is gone, as the real shell does."""
+        if not self.is_dead and not self.misses(lambda: self.lose(key)):
+            self.machine.unmake_start(key)
+            self.take(SupervisorLost(key=key))

@@ -31,7 +31,6 @@ from hostler.agent.core.inputs import (
     LogsFinished,
     ProbeAnswered,
     SupervisorFailed,
-    SupervisorLost,
     SupervisorStarted,
 )
 
@@ -82,7 +81,7 @@ def _supervise(agent: AgentProcess, effect: ProcessEffect) -> None:
                 supervisor.kill()
         case KillSupervisor():
             machine.kill_supervisor(effect.key)
-            agent.soon(SupervisorLost(key=effect.key))
+            machine.world.after(0, agent.lose, effect.key)
         case Probe():
             is_warm = supervisor is not None and supervisor.is_warm
             agent.soon(

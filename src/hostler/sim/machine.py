@@ -221,6 +221,7 @@ class Machine:
             return True
         if self.rng.chance(self.plan.supervisor_fails_ppm):
             self.world.probe("agent.supervisor_failed")
+            self.unmake_start(key)
             return False
         self.supervisor_by_key[key] = Supervisor(self, start, self._state_written)
         return True
@@ -240,6 +241,12 @@ class Machine:
             self.world.log(f"machine {self.machine_id} supervisor of {key.allocation_id} killed")
             if self.agent is not None:
                 self.agent.supervisor_died(key)
+
+    def unmake_start(self, key: AllocationKey) -> None:
+        """Let the agent's next life not find a start that was given up before it told anything."""
+        folder = self.disk.folder_by_key.get(key)
+        if folder is not None and folder.process is None:
+            self.forget(key)
 
     def forget(self, key: AllocationKey) -> None:
         """Remove the folder of an allocation that has ended."""

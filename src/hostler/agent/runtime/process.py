@@ -118,7 +118,7 @@ class ProcessRuntime:
             held = self._hold(key)
             is_supervised = self._attach(key, held)
             held.seen = supervised.read_state(folder)
-            if not is_supervised and held.seen is not None and held.seen.end is None:
+            if not is_supervised and (held.seen is None or held.seen.end is None):
                 await self._kill_strays(folder)
             found.append(
                 FoundAllocation(
@@ -156,6 +156,7 @@ class ProcessRuntime:
                 # What cannot be watched must not run.
                 os.kill(pid, signal.SIGKILL)
             LOG.warning("start failed", allocation=key.allocation_id, error=str(error))
+            _unmake_start(held.folder)
             self._post(SupervisorFailed(key=key, message=str(error)))
             return
         self._post(SupervisorStarted(key=key))
@@ -304,6 +305,8 @@ class ProcessRuntime:
         """Kill what is left of a job whose supervisor is gone, and say so."""
         await self._kill_strays(held.folder)
         LOG.warning("supervisor lost", allocation=key.allocation_id, epoch=key.epoch)
+        if supervised.read_state(held.folder) is None:
+            _unmake_start(held.folder)
         self._post(SupervisorLost(key=key))
 
     async def _kill_strays(self, folder: Path) -> None:
@@ -312,3 +315,12 @@ class ProcessRuntime:
             if not await asyncio.to_thread(kill_marked, mark):
                 return
             await asyncio.sleep(ROUND_S)
+
+
+def _unmake_start(folder: Path) -> None:
+    """Let the next life find no start here: this one reports it as ended, and it may run elsewhere.
+
+    A supervisor writes its own end down; here none ever told anything.
+    """
+    with contextlib.suppress(OSError):
+        (folder / "start.json").unlink()
