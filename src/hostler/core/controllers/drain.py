@@ -94,8 +94,10 @@ def _say_overdue(txn: Txn, node: Node, drain: Drain) -> None:
 
 
 def _may_move(txn: Txn, allocation: Allocation) -> bool:
-    """Say whether every other replica of the job is where it should be."""
+    """Say whether every other replica of the job is where it should be, or this one is nowhere."""
     fleet = txn.fleet
+    if allocation.phase is AllocationPhase.RESERVED:
+        return True  # nothing runs yet that could be disturbed
     for key in fleet.index.replicas_by_bundle.keys(allocation.bundle_id):
         replica = fleet.replicas[key]
         if replica.job != allocation.job or key == allocation.replica_id:
