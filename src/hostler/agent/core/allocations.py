@@ -218,10 +218,10 @@ def _advance_starting(turn: Turn, allocation: Allocation) -> None:
         for each in _of(turn, allocation.key.allocation_id)
         if each.key.epoch < allocation.key.epoch and not each.is_ended
     ]
-    if earlier:
-        for each in earlier:
-            grace_ms = each.start.launch.stop_grace_ms
-            begin_stop(turn, each, EndCause.STOPPED, "a newer epoch starts", grace_ms)
+    for each in earlier:
+        grace_ms = each.start.launch.stop_grace_ms
+        begin_stop(turn, each, EndCause.STOPPED, "a newer epoch starts", grace_ms)
+    if not all(each.is_ended for each in earlier):
         return
     allocation.is_launched = True
     allocation.launched_at_ms = turn.now_ms
