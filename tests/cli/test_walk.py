@@ -164,6 +164,8 @@ def nodes_ready(walk: Walk, count: int) -> Callable[[], bool]:
 
 def test_the_walk_of_the_readme_leaves_nothing_running(walk: Walk) -> None:
     walk.start_server()
+    # The spare first: once own nodes idle about, one of them would be it.
+    walk.eventually(nodes_ready(walk, 3), "two warm runners and a spare")
     for number in (1, 2):
         walk.start(f"agent{number}", "agent", *OWN_BOX)
     walk.eventually(nodes_ready(walk, 5), "two warm runners, two own nodes, a spare")

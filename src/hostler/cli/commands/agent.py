@@ -28,8 +28,6 @@ JOIN_TOKEN_VARIABLE: Final = "HOSTLER_JOIN_TOKEN"
 MACHINE_MARK: Final = "HOSTLER_MACHINE_ID"
 """By it the provider `local` finds the processes of a machine."""
 
-FOLDER_VARIABLE: Final = "HOSTLER_AGENT_DATA"
-
 FOLDER_COUNT_MAX: Final = 1_000
 """Agents on one machine that choose their folders by themselves."""
 
@@ -61,8 +59,6 @@ def agent(
         Path | None,
         typer.Option(
             "--data",
-            envvar=FOLDER_VARIABLE,
-            show_envvar=False,
             metavar="FOLDER",
             help="Identity, logs and work; one agent at a time. Else the first free folder in"
             " $XDG_STATE_HOME/hostler/agents.",
@@ -171,8 +167,8 @@ def _marked(folder: Path) -> str:
 
     machine_id = box_id(folder)
     if os.environ.get(MACHINE_MARK) != machine_id:
-        marks = {MACHINE_MARK: machine_id, FOLDER_VARIABLE: str(folder)}
-        os.execve(sys.executable, sys.orig_argv, {**os.environ, **marks})  # noqa: S606 - ourselves, as we were started
+        environment = {**os.environ, MACHINE_MARK: machine_id}
+        os.execve(sys.executable, sys.orig_argv, environment)  # noqa: S606 - ourselves, as we were started
     return machine_id
 
 
