@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 from structlog.typing import EventDict
 
 from hostler.base.errors import Defect, Failed
-from hostler.core.inputs import AgentSaidHello, FullScan, JoinAgent
+from hostler.base.ids import NodeId
+from hostler.core.delta import Delta
+from hostler.core.fleet import Fleet
+from hostler.core.inputs import AgentSaidHello, AnyInput, FullScan, JoinAgent
 from hostler.core.replies import Accepted, Refused
+from hostler.core.step import step
 from hostler.engine import limits
 from hostler.engine.engine import Engine
 from hostler.model.shape import Shape
-from hostler.ports.store import Commit, CommitDoubtful, LeadershipLost, Loaded, Store
+from hostler.ports.store import Commit, CommitDoubtful, LeadershipLost, Loaded, Store, StoreFailed
 from hostler.store.memory import MemoryDisk, MemoryStore
 from hostler.testing.builders import a_fixed_tier, a_pool
 from hostler.testing.faulty_store import CommitFault, FaultyStore
@@ -220,6 +224,51 @@ def test_a_store_that_stays_in_doubt_stops_the_engine() -> None:
     run_virtually(main())
 
 
+@pytest.mark.parametrize("is_taken_over", [False, True])
+def test_a_store_in_doubt_is_asked_until_it_can_say(*, is_taken_over: bool) -> None:
+    """Unless the answer is that another server has it now."""
+    disk = MemoryDisk()
+
+    class Shaken(FaultyStore):
+        silent_count = 3
+
+        async def load(self) -> Loaded:
+            if self.is_shaken and self.silent_count:
+                self.silent_count -= 1
+                raise Failed("store_failed", "the disk does not answer yet")
+            return await super().load()
+
+        is_shaken = False
+
+    def fault_of(commit: Commit) -> CommitFault | None:
+        if commit.revision != 2 or store.is_shaken:
+            return None
+        store.is_shaken = True
+        if is_taken_over:
+            disk.claim()
+        return CommitFault.DOUBTFUL_LOST
+
+    store = Shaken(MemoryStore(disk), fault_of)
+
+    async def main() -> None:
+        engine = World(VirtualClock()).engine(store)
+        await engine.start()
+        await settled(engine)
+        with pytest.raises(Failed) as failed:
+            await engine.submit(CONFIGURATION)
+        if is_taken_over:
+            assert (failed.value.code, failed.value.effect) == ("engine_failed", "unknown")
+            with pytest.raises(LeadershipLost):
+                await engine.wait_stopped()
+        else:
+            assert failed.value.code == "commit_failed"
+            assert isinstance(await engine.submit(CONFIGURATION), Accepted)
+        assert store.silent_count == 0
+        await engine.stop()
+
+    run_virtually(main())
+
+
 def test_a_defect_stops_the_engine_and_leaves_the_store_as_it_was(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -260,10 +309,42 @@ def test_more_requests_than_can_wait_are_refused(monkeypatch: pytest.MonkeyPatch
 
 def test_whoever_observes_too_much_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "OBSERVATION_COUNT_MAX", 2)
+    hello = AgentSaidHello(node_id=NodeId("n-none"), incarnation=1)
 
     async def act(engine: Engine) -> None:
-        for _ in range(10):
-            await engine.observe(AgentSaidHello(node_id="n-none", incarnation=1))
+        await settled(engine)
+        observing = [asyncio.ensure_future(engine.observe(hello)) for _ in range(10)]
+        await asyncio.sleep(0)
+        assert sum(one.done() for one in observing) == 2
+        await asyncio.gather(*observing)
+        assert engine.gauges.input_counts["agent_said_hello"] >= 8
+
+    with_engine(act)
+
+
+def test_whoever_waits_to_observe_is_told_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "OBSERVATION_COUNT_MAX", 1)
+    hello = AgentSaidHello(node_id=NodeId("n-none"), incarnation=1)
+
+    async def act(engine: Engine) -> None:
+        await settled(engine)
+        observing = [asyncio.ensure_future(engine.observe(hello)) for _ in range(3)]
+        await asyncio.sleep(0)
+        await engine.abandon()
+        ends = await asyncio.gather(*observing, return_exceptions=True)
+        assert [type(one) for one in ends] == [type(None), Failed, Failed]
+
+    with_engine(act)
+
+
+def test_a_request_that_nobody_waits_for_any_more_is_not_made() -> None:
+    async def act(engine: Engine) -> None:
+        await engine.submit(CONFIGURATION)
+        asking = asyncio.ensure_future(engine.submit(join()))
+        await asyncio.sleep(0)
+        asking.cancel()
+        await settled(engine)
+        assert await engine.read(lambda fleet: len(fleet.nodes)) == 0
 
     with_engine(act)
 
@@ -278,6 +359,50 @@ def test_a_full_scan_finds_nothing(logs: list[EventDict]) -> None:
 
     with_engine(act)
     assert [log for log in logs if log["event"] == "full_scan_found"] == []
+
+
+def test_what_a_full_scan_finds_is_said_and_counted(
+    logs: list[EventDict], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forgetful(fleet: Fleet, inputs: Sequence[AnyInput], now_ms: int) -> Delta:
+        """Decide as ever, but see a pool's node only when looking at everything."""
+        if isinstance(inputs[0], FullScan):
+            return step(fleet, [join()], now_ms)
+        return step(fleet, inputs, now_ms)
+
+    async def act(engine: Engine) -> None:
+        await engine.submit(CONFIGURATION)
+        monkeypatch.setattr("hostler.engine.loop.step", forgetful)
+        await engine.observe(FullScan())
+        await settled(engine)
+        assert engine.gauges.scan_find_count > 0
+
+    with_engine(act)
+    (found,) = [log for log in logs if log["event"] == "full_scan_found"]
+    assert "node:n-000001" in found["records"]
+
+
+def test_everything_is_looked_at_and_history_cut_back_now_and_then(logs: list[EventDict]) -> None:
+    class Pruned(MemoryStore):
+        prunes: list[tuple[int, int]] = []
+
+        async def prune(self, *, events_keep: int, journal_keep: int) -> None:
+            self.prunes.append((events_keep, journal_keep))
+            if len(self.prunes) == 1:
+                raise StoreFailed("the disk is busy")
+
+    store = Pruned()
+
+    async def act(engine: Engine) -> None:
+        await pass_ms(limits.PRUNE_EVERY_MS)  # nothing to go by before the first configuration
+        assert store.prunes == []
+        await engine.submit(CONFIGURATION)
+        await pass_ms(limits.FULL_SCAN_EVERY_MS)
+        assert store.prunes[:2] == [(100_000, 20_000)] * 2
+        assert engine.gauges.scan_count == 1
+
+    with_engine(act, store)
+    assert [log["event"] for log in logs] == ["prune_failed"]
 
 
 def test_a_dry_run_says_what_would_be_and_changes_nothing() -> None:
