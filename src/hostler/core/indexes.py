@@ -10,7 +10,7 @@ from hostler.core.keys import bundle_phase_key, pending_line, pending_order, tie
 from hostler.core.line import LeaseLine
 from hostler.core.placement.places import PlaceIndex
 from hostler.core.slot_index import SlotIndex
-from hostler.core.tables import LineIndex, SetIndex
+from hostler.core.tables import LineIndex, Order, SetIndex
 from hostler.core.uses import UseIndex
 from hostler.model import Allocation, Lease, Node, OutboxEntry, Pool, Replica, Token
 from hostler.model.allocation import AllocationPhase
@@ -35,6 +35,12 @@ def _draining_bucket(node: Node) -> str | None:
 def _lost_bucket(node: Node) -> str | None:
     is_lost = node.health is Health.LOST and node.silent_since_at_ms is not None
     return "all" if is_lost else None
+
+
+def _over_place(lease: Lease) -> tuple[str, Order] | None:
+    if lease.phase is LeasePhase.WAITING or lease.phase is LeasePhase.HELD:
+        return None
+    return "all", (lease.phase_since_at_ms, len(lease.lease_id), lease.lease_id)
 
 
 def _command_bucket(entry: OutboxEntry) -> str:
@@ -154,6 +160,8 @@ class Indexes(NodeIndexes, WorkIndexes):
             lambda x: x.node_id if x.phase is LeasePhase.HELD else None
         )
         self.leases_held = SetIndex[Lease](lambda x: x.pool if x.phase is LeasePhase.HELD else None)
+        self.leases_over = LineIndex[Lease](_over_place)
+        """In `all`: settled and refused ones, the oldest first."""
         self.leases_waiting = LeaseLine()
         self.commands_by_target = SetIndex[OutboxEntry](_command_bucket)
         """Buckets are `node:ID` for what an agent does and `provider:NAME` for the rest."""
@@ -162,7 +170,9 @@ class Indexes(NodeIndexes, WorkIndexes):
             Node.KIND: self._node_follows,
             Allocation.KIND: (self.places.follow_allocation, *self._allocation_follows),
             Replica.KIND: self._replica_follows,
-            Lease.KIND: _follows(self.leases_by_node, self.leases_held, self.leases_waiting),
+            Lease.KIND: _follows(
+                self.leases_by_node, self.leases_held, self.leases_over, self.leases_waiting
+            ),
             OutboxEntry.KIND: _follows(self.commands_by_target),
             Pool.KIND: (self.leases_waiting.update_pool,),
             Token.KIND: _follows(self.tokens_by_hash),

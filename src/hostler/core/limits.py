@@ -80,3 +80,7 @@ REPLICA_COUNT_MAX = 100
 JOB_COUNT_MAX = 100
 """Bounds of one bundle. A channel has a few of each; more is a mistake in a template, and one
 bundle must not fill a step."""
+
+LEASES_OVER_MAX = 100_000
+"""Leases that are over and kept to be asked about: fifteen minutes of a hundred a second, about
+100 MB. Short runs at a higher rate are remembered for less time."""

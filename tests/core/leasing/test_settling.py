@@ -2,6 +2,7 @@
 
 import pytest
 
+from hostler.core import limits
 from hostler.core.inputs import HeartbeatLease, ReleaseLease
 from hostler.core.replies import Accepted, Refused
 from hostler.model.lease import LeaseOutcome, LeasePhase
@@ -196,3 +197,15 @@ def test_every_turn_of_a_lease_is_told(rental: NewRental) -> None:
         "lease_granted",
         "lease_refused",
     ]
+
+
+def test_history_is_bounded_by_number_too(
+    rental: NewRental, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "LEASES_OVER_MAX", 2)
+    world = rental(a_pool(tiers=OWN), a_node())
+    leases = [world.acquire() for _ in range(1)]
+    for _ in range(4):
+        world.release(leases[-1])
+        leases.append(world.acquire())
+    assert [lease.lease_id in world.fleet.leases for lease in leases] == [False] * 2 + [True] * 3

@@ -37,6 +37,7 @@ def reconcile(txn: Txn) -> None:
     for lease in txn.changed(Lease):
         if lease.phase in _OVER and lease.phase_since_at_ms <= before_ms:
             txn.remove(lease)
+    _bound_leases(txn)
     _forget_nodes_and_pools(txn, before_ms)
     for receipt in txn.changed(Receipt):
         if receipt.expires_at_ms <= txn.now_ms:
@@ -44,6 +45,13 @@ def reconcile(txn: Txn) -> None:
     for cooldown in txn.changed(Cooldown):
         if cooldown.is_over and cooldown.until_at_ms + limits.COOLDOWN_MEMORY_MS <= txn.now_ms:
             txn.remove(cooldown)
+
+
+def _bound_leases(txn: Txn) -> None:
+    """Forget the oldest leases that are over when there are too many, however young."""
+    over = txn.fleet.index.leases_over
+    for _ in range(over.count("all") - limits.LEASES_OVER_MAX):
+        txn.remove(txn.fleet.leases[over.first("all") or ""])
 
 
 def _forget_nodes_and_pools(txn: Txn, before_ms: int) -> None:
