@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import heapq
 from collections.abc import Callable, Iterable, Mapping
@@ -106,9 +107,13 @@ async def raw_body(request: HttpRequest) -> bytes:
     """Read the body as it is.
 
     Raises:
-        Denied: Too large, or not said to be JSON, which no form of a foreign page can say.
+        Denied: Too large, too slow, or not said to be JSON (no form of a foreign page can say that).
     """
-    raw = await request.body()
+    try:
+        async with asyncio.timeout(limits.BODY_MS_MAX / 1_000):
+            raw = await request.body()
+    except TimeoutError as error:
+        raise Denied(408, "body_too_slow", "the body did not come in in time") from error
     if raw:
         media_type = request.headers.get("content-type", "").partition(";")[0].strip()
         if media_type != "application/json":

@@ -7,6 +7,9 @@ from typing import Final
 BODY_BYTES_MAX: Final = 4 * 2**20
 """Largest body of a request. A bundle of 50 jobs is about 40 kB."""
 
+BODY_MS_MAX: Final = 30_000
+"""How long a body may take to come in; who sends a byte a second holds a connection for nothing."""
+
 PAGE_COUNT_DEFAULT: Final = 100
 PAGE_COUNT_MAX: Final = 1_000
 """Records of one page: some 600 kB of nodes, some 10 ms of work."""

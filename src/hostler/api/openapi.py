@@ -24,6 +24,7 @@ _TOLD: Final = {
     401: "No token, or not a valid one",
     403: "The token may not do this",
     404: "What it names does not exist",
+    408: "The body did not come in in time",
     409: "It does not fit the present state",
     410: "The position is no longer kept",
     413: "The body is too large",
@@ -145,7 +146,7 @@ def _statuses(operation: Operation) -> list[int]:
     if operation.role is not None:
         statuses |= {401, 403, 503}
     if operation.body is not None:
-        statuses |= {413, 415, 422}
+        statuses |= {408, 413, 415, 422}
     return sorted(statuses)
 
 
