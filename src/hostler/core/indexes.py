@@ -7,15 +7,14 @@ from operator import attrgetter
 from typing import Any
 
 from hostler.core.keys import bundle_phase_key, pending_line, pending_order, tier_key
-from hostler.core.line import LeaseLine
+from hostler.core.lease_index import LeaseIndex
 from hostler.core.placement.places import PlaceIndex
 from hostler.core.slot_index import SlotIndex
-from hostler.core.tables import LineIndex, Order, SetIndex
+from hostler.core.tables import LineIndex, SetIndex
 from hostler.core.uses import UseIndex
 from hostler.model import Allocation, Lease, Node, OutboxEntry, Pool, Replica, Token
 from hostler.model.allocation import AllocationPhase
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
-from hostler.model.lease import LeasePhase
 from hostler.model.node import Health, NodePhase
 from hostler.model.record import Record
 from hostler.model.replica import ReplicaPhase
@@ -35,12 +34,6 @@ def _draining_bucket(node: Node) -> str | None:
 def _lost_bucket(node: Node) -> str | None:
     is_lost = node.health is Health.LOST and node.silent_since_at_ms is not None
     return "all" if is_lost else None
-
-
-def _over_place(lease: Lease) -> tuple[str, Order] | None:
-    if lease.phase is LeasePhase.WAITING or lease.phase is LeasePhase.HELD:
-        return None
-    return "all", (lease.phase_since_at_ms, len(lease.lease_id), lease.lease_id)
 
 
 def _command_bucket(entry: OutboxEntry) -> str:
@@ -156,13 +149,11 @@ class Indexes(NodeIndexes, WorkIndexes):
 
     def __init__(self) -> None:
         super().__init__()
-        self.leases_by_node = SetIndex[Lease](
-            lambda x: x.node_id if x.phase is LeasePhase.HELD else None
-        )
-        self.leases_held = SetIndex[Lease](lambda x: x.pool if x.phase is LeasePhase.HELD else None)
-        self.leases_over = LineIndex[Lease](_over_place)
-        """In `all`: settled and refused ones, the oldest first."""
-        self.leases_waiting = LeaseLine()
+        leases = LeaseIndex()
+        self.leases_by_node = leases.by_node
+        self.leases_held = leases.held
+        self.leases_over = leases.over
+        self.leases_waiting = leases.waiting
         self.commands_by_target = SetIndex[OutboxEntry](_command_bucket)
         """Buckets are `node:ID` for what an agent does and `provider:NAME` for the rest."""
         self.tokens_by_hash = SetIndex[Token](lambda t: t.sha256)
@@ -170,16 +161,13 @@ class Indexes(NodeIndexes, WorkIndexes):
             Node.KIND: self._node_follows,
             Allocation.KIND: (self.places.follow_allocation, *self._allocation_follows),
             Replica.KIND: self._replica_follows,
-            Lease.KIND: _follows(
-                self.leases_by_node, self.leases_held, self.leases_over, self.leases_waiting
-            ),
+            Lease.KIND: _follows(leases),
             OutboxEntry.KIND: _follows(self.commands_by_target),
-            Pool.KIND: (self.leases_waiting.update_pool,),
+            Pool.KIND: (leases.update_pool,),
             Token.KIND: _follows(self.tokens_by_hash),
         }
         self._by_kind_moving: dict[str, tuple[_Follow, ...]] = {
             Node.KIND: self._node_follows_moving,
-            Lease.KIND: (),
             OutboxEntry.KIND: (),
         }
 
@@ -198,7 +186,7 @@ _Follow = Callable[[str, Any, Any], None]
 
 
 def _follows(
-    *indexes: SetIndex[Any] | LineIndex[Any] | SlotIndex | UseIndex | LeaseLine,
+    *indexes: SetIndex[Any] | LineIndex[Any] | SlotIndex | UseIndex | LeaseIndex,
 ) -> tuple[_Follow, ...]:
     return tuple(index.update for index in indexes)
 
@@ -216,7 +204,6 @@ _STEADY: dict[str, Callable[[Any], Any]] = {
         "health",
         "silent_since_at_ms",
     ),
-    Lease.KIND: attrgetter("phase"),
     OutboxEntry.KIND: attrgetter("command"),
 }
 """Fields of a kind that seldom change, and on which most of its indexes depend: while they stay,

@@ -69,19 +69,17 @@ class LeaseLine:
     # -- following writes --------------------------------------------------------------------
 
     def update(self, key: str, old: Lease | None, new: Lease | None) -> None:
-        """Follow one write of a lease."""
-        before = None if old is None else old.phase
-        after = None if new is None else new.phase
-        if before is after:
-            return
-        if old is not None and before is LeasePhase.WAITING:
-            self._leave(key, old)
-        if old is not None and before is LeasePhase.HELD:
-            self._hold(old, -1)
-        if new is not None and after is LeasePhase.HELD:
-            self._hold(new, 1)
-        if new is not None and after is LeasePhase.WAITING:
-            self._enter(key, new)
+        """Follow one write that changes a lease's phase."""
+        if old is not None:
+            if old.phase is LeasePhase.WAITING:
+                self._leave(key, old)
+            elif old.phase is LeasePhase.HELD:
+                self._hold(old, -1)
+        if new is not None:
+            if new.phase is LeasePhase.HELD:
+                self._hold(new, 1)
+            elif new.phase is LeasePhase.WAITING:
+                self._enter(key, new)
 
     def update_pool(self, key: str, _old: Pool | None, new: Pool | None) -> None:
         """Follow one write of a pool: its cap decides who stands aside."""
