@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
-MARK = "HOSTLER_WALK"
+MARK = "WALK_FOLDER"
 WITHIN_S = 90.0
 """A busy machine of two cores starts ten Pythons in this walk."""
 
@@ -42,7 +42,7 @@ jobs:
 
 
 class Walk:
-    """A folder, and the processes that were started in it; all carry its name as a mark."""
+    """A folder, and the processes that were started for it: all carry its name somewhere."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -123,7 +123,7 @@ class Walk:
         return eventually(probe, within_s=WITHIN_S, what=what)
 
     def left(self) -> list[str]:
-        """Return every live process that carries our mark."""
+        """Return every live process that belongs to us: agents, supervisors and jobs as well."""
         return [
             f"{process.pid} {' '.join(process.cmdline())}"
             for process in psutil.process_iter()
@@ -142,7 +142,8 @@ class Walk:
 def _carries(process: psutil.Process, folder: str) -> bool:
     try:
         is_dead = process.status() == psutil.STATUS_ZOMBIE
-        return not is_dead and process.environ().get(MARK) == folder
+        told = (*process.environ().values(), *process.cmdline())
+        return not is_dead and any(folder in text for text in told)
     except psutil.Error:
         return False
 
