@@ -9,25 +9,37 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from hostler.base.errors import Rejected
 from hostler.base.ids import NodeId
+from hostler.client import RunFailed
 from hostler.model.node import Health, NodePhase
 from hostler.ports.agents import AgentSessionLost, AgentUnreachable
 from hostler.wire.agent import (
     AgentMessage,
+    CancelStream,
     CommandAnswered,
     EndLease,
+    ExecEnded,
+    ExecInput,
+    ExecOutput,
+    ExecSignal,
+    ExecStart,
     Heartbeat,
     HeartbeatAck,
     Hello,
+    LogChunk,
+    LogEnded,
     ReadLogs,
     Refused,
     ServerMessage,
+    StartAllocation,
+    StreamCredit,
     Welcome,
 )
 from hostler.wire.link import LinkSession, decode_opening_from_server, opening_frame
 from hostler.wire.version import LINK_PROTOCOL
 from hostler.wire.work import Inventory
-from tests.api.lab import Lab
+from tests.api.lab import SLEEPER, Lab
 from tests.eventually import eventually_async
 
 
@@ -308,3 +320,129 @@ async def test_a_log_ends_when_the_session_does(lab: Lab) -> None:
     await agent.dial(incarnation=2)
     with pytest.raises(Exception, match="new session"):
         await reading
+
+
+async def an_allocation(lab: Lab, agent: PlayedAgent) -> str:
+    """Have a bundle placed on the played agent, whose start it accepts."""
+    async with lab.client() as client:
+        await client.submit_bundle(SLEEPER)
+    start = await agent.hear()
+    assert isinstance(start, StartAllocation)
+    await agent.say(CommandAnswered(command_id=start.command_id, outcome="done"))
+    return start.allocation_id
+
+
+async def test_a_log_flows_to_its_end(lab: Lab) -> None:
+    agent = await PlayedAgent.joined(lab)
+    await agent.dial()
+    allocation_id = await an_allocation(lab, agent)
+    async with lab.http() as http:
+        reading = asyncio.create_task(
+            http.get(f"/v1/allocations/{allocation_id}/logs", params={"tail_bytes": 9})
+        )
+        asked = await agent.hear()
+        assert isinstance(asked, ReadLogs)
+        assert (asked.allocation_id, asked.tail_bytes, asked.follow) == (allocation_id, 9, False)
+        chunk = b"x" * 40_000
+        for number in range(3):
+            offset = number * len(chunk)
+            await agent.say(LogChunk(request_id=asked.request_id, data=chunk, offset=offset))
+        assert await agent.hear() == StreamCredit(
+            request_id=asked.request_id, bytes_count=2 * len(chunk)
+        )
+        await agent.say(LogEnded(request_id=asked.request_id))
+        answer = await reading
+    assert answer.content == chunk * 3
+    assert answer.headers["hostler-allocation"] == allocation_id
+
+
+async def test_a_reader_that_leaves_ends_the_log(lab: Lab) -> None:
+    agent = await PlayedAgent.joined(lab)
+    await agent.dial()
+    allocation_id = await an_allocation(lab, agent)
+    path = f"/v1/allocations/{allocation_id}/logs?follow=true"
+    async with lab.http() as http, http.stream("GET", path) as answer:
+        assert answer.status_code == 200
+        asked = await agent.hear()
+        assert isinstance(asked, ReadLogs)
+    assert await agent.hear() == CancelStream(request_id=asked.request_id)
+
+
+async def test_a_log_of_a_node_that_is_away_is_a_problem(lab: Lab) -> None:
+    agent = await PlayedAgent.joined(lab)
+    await agent.dial()
+    allocation_id = await an_allocation(lab, agent)
+    await agent.cut()
+
+    async def is_away() -> bool:
+        return not lab.links.is_connected(agent.node_id)
+
+    await eventually_async(is_away)
+    async with lab.http() as http:
+        answer = await http.get(f"/v1/allocations/{allocation_id}/logs")
+    assert (answer.status_code, answer.json()["code"]) == (503, "unreachable")
+
+
+async def test_a_command_has_input_output_signals_and_an_end(lab: Lab) -> None:
+    agent = await PlayedAgent.joined(lab)
+    await agent.dial()
+    async with lab.client() as client, client.lease("studio", timeout_ms=10_000) as lease:
+        async with lease.start(["cat"], env={"A": "b"}, has_stdin=True) as command:
+            start = await agent.hear()
+            assert isinstance(start, ExecStart)
+            assert (start.lease_id, start.lease_epoch, start.argv, start.env, start.has_stdin) == (
+                lease.lease_id,
+                lease.view.epoch,
+                ["cat"],
+                {"A": "b"},
+                True,
+            )
+            await command.write(b"in", eof=True)
+            assert await agent.hear() == ExecInput(request_id=start.request_id, data=b"in")
+            assert await agent.hear() == ExecInput(request_id=start.request_id, eof=True)
+            await command.signal("SIGINT")
+            assert await agent.hear() == ExecSignal(request_id=start.request_id, signal="SIGINT")
+            await agent.say(ExecOutput(request_id=start.request_id, stream="stdout", data=b"out"))
+            await agent.say(ExecEnded(request_id=start.request_id, signal="SIGINT"))
+            result = await command.wait()
+        assert (result.stdout, result.signal, result.status) == (b"out", "SIGINT", 130)
+
+
+async def test_a_client_that_leaves_ends_its_command(lab: Lab) -> None:
+    agent = await PlayedAgent.joined(lab)
+    await agent.dial()
+    async with lab.client() as client, client.lease("studio", timeout_ms=10_000) as lease:
+        async with lease.start(["sleep", "1000"]):
+            start = await agent.hear()
+            assert isinstance(start, ExecStart)
+        assert await agent.hear() == CancelStream(request_id=start.request_id)
+
+
+async def test_a_command_that_the_node_could_not_run_poisons_the_lease(lab: Lab) -> None:
+    agent = await PlayedAgent.joined(lab)
+    await agent.dial()
+    async with lab.client() as client:
+        async with client.lease("studio", timeout_ms=10_000) as lease:
+            running = asyncio.create_task(lease.run(["true"]))
+            start = await agent.hear()
+            assert isinstance(start, ExecStart)
+            await agent.say(ExecEnded(request_id=start.request_id, error="no space left"))
+            with pytest.raises(RunFailed, match="no space left"):
+                await running
+        assert (await client.lease_view(lease.lease_id)).outcome == "poison"
+
+
+async def test_a_broken_connection_says_nothing_against_the_node(lab: Lab) -> None:
+    agent = await PlayedAgent.joined(lab)
+    await agent.dial()
+    async with lab.client() as client:
+        async with client.lease("studio", timeout_ms=10_000) as lease:
+            running = asyncio.create_task(lease.run(["true"]))
+            await agent.hear()
+            agent.session = None
+            await agent.dial(incarnation=2)
+            with pytest.raises(RunFailed, match="new session"):
+                await running
+            with pytest.raises(Rejected, match="list of arguments"):
+                await lease.run(["a\0b"])
+        assert (await client.lease_view(lease.lease_id)).outcome == "healthy"

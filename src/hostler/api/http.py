@@ -107,7 +107,7 @@ async def raw_body(request: HttpRequest) -> bytes:
     """Read the body as it is.
 
     Raises:
-        Denied: Too large, too slow, or not said to be JSON (no form of a foreign page can say that).
+        Denied: Too large, too slow, or not said to be JSON, which no foreign page's form can say.
     """
     try:
         async with asyncio.timeout(limits.BODY_MS_MAX / 1_000):

@@ -348,8 +348,8 @@ class Client:
     ) -> AsyncIterator[HeldLease]:
         """Hold a warm node for the block, with heartbeats in the background.
 
-        At the end it is released: as poison when a command could not be run to its end or
-        `poison` was called, otherwise as healthy, whatever the commands said.
+        At the end it is released: as poison when the node could not run a command or `poison` was
+        called, otherwise as healthy, whatever the commands said.
 
         Raises:
             LeaseRefused: It was not granted.

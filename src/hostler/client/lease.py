@@ -153,7 +153,8 @@ class HeldLease:
 
         Raises:
             LeaseLost: The lease ended before the command did.
-            RunFailed: The node did not run it, or nobody knows how it went; the lease is poisoned.
+            RunFailed: The node did not run it (then the lease is poisoned), or the connection
+                broke and nobody knows how it went.
         """
         if self._lost is not None:
             raise self._lost
@@ -170,16 +171,28 @@ class HeldLease:
         cwd: str | None = None,
         has_stdin: bool = False,
     ) -> RunningCommand:
-        """Prepare a command whose input, signals and output the caller handles; enter it to run."""
+        """Prepare a command whose input, signals and output the caller handles; enter it to run.
+
+        Raises:
+            Rejected: There is nothing to run, or an argument holds a NUL.
+        """
+        if not argv or any("\0" in text for text in argv):
+            raise Rejected("argv_invalid", "a command is a list of arguments, none with a NUL")
         first = RunStart(argv=list(argv), env=dict(env or {}), cwd=cwd, has_stdin=has_stdin)
         return RunningCommand(self, self._transport, first)
 
-    def explain_break(self, why: str) -> Failed:
-        """Say what a command's broken connection means for the lease."""
+    def broken(self, why: str, *, is_node_failure: bool = False) -> Failed:
+        """Say that a command was not run to its end.
+
+        A failure of the node makes it unfit for others (spec/leasing L-370). A connection that broke
+        does not: the node ends the command and cleans up after it.
+        """
         if self._lost is not None:
             return self._lost
-        self.poison(f"a command's connection broke: {why}")
-        return RunFailed("run_broken", why, effect="unknown", lease_id=self.lease_id)
+        if is_node_failure:
+            self.poison(f"a command could not be run: {why}")
+        code = "run_failed" if is_node_failure else "run_broken"
+        return RunFailed(code, why, effect="unknown", lease_id=self.lease_id)
 
     async def _beat(self) -> None:
         while True:
@@ -255,8 +268,8 @@ class RunningCommand:
                         captured[stream] += data[:room]
                 case RunExit(error=str(why), is_lease_over=True):
                     raise LeaseLost("lease_ended", why, lease_id=self._lease.lease_id)
-                case RunExit(error=str(why)):
-                    raise self._lease.explain_break(why)
+                case RunExit(error=str(why), is_node_failure=is_node_failure):
+                    raise self._lease.broken(why, is_node_failure=is_node_failure)
                 case RunExit(exit_code=exit_code, signal=name):
                     return RunResult(
                         exit_code=exit_code,
@@ -270,7 +283,7 @@ class RunningCommand:
             return _FROM_SERVER.decode(await self._open().recv())
         except ConnectionClosed as error:
             why = (error.rcvd.reason if error.rcvd else "") or "the connection broke"
-            raise self._lease.explain_break(why) from error
+            raise self._lease.broken(why) from error
 
     async def _send(self, frame: RunStart | RunInput | RunSignal) -> None:
         try:

@@ -123,7 +123,9 @@ async def _to_client(api: Api, lease: Lease, connection: Socket, stream: AgentSt
                 await connection.send(_text(RunExit(exit_code=exit_code)))
                 return
             case ExecEnded(signal=name, error=error):
-                ended = RunExit(signal=name, error=error)
+                # Being busy is no failure; all else that an agent reports here is (L-370).
+                is_failure = error is not None and error != "too_many_commands"
+                ended = RunExit(signal=name, error=error, is_node_failure=is_failure)
                 await connection.send(_text(_lease_over(api, lease) or ended))
                 return
             case _:

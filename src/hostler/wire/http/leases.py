@@ -136,6 +136,8 @@ class RunExit(_Frame, frozen=True, kw_only=True, tag="exit"):
     """Why it was not run to its end."""
     is_lease_over: bool = False
     """The lease has ended, and the command with it."""
+    is_node_failure: bool = False
+    """The node could not run it, rather than that nobody knows how it went."""
 
 
 RunFromClient: TypeAlias = RunStart | RunInput | RunSignal
