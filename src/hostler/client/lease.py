@@ -184,7 +184,7 @@ class HeldLease:
     def broken(self, why: str, *, is_node_failure: bool = False) -> Failed:
         """Say that a command was not run to its end.
 
-        A failure of the node makes it unfit for others (spec/leasing L-370). A connection that broke
+        A failure of the node makes it unfit for others (spec/leasing L-370). A broken connection
         does not: the node ends the command and cleans up after it.
         """
         if self._lost is not None:

@@ -70,7 +70,7 @@ def run(
     Output and errors stream as they come, input is passed on, Ctrl-C and SIGTERM reach the
     command. It exits as the command did, with 128 and the number for a signal; 125 means that not
     the command failed but Hostler. The node goes back healthy whatever the command said, and as
-    poison when it or the connection to it broke midway.
+    poison when it could not run it.
     """
     import asyncio
 
