@@ -65,6 +65,9 @@ class LeaseLine:
         self._keys: dict[str, dict[str, _Key]] = {}
         self._counts: dict[str, int] = {}
         self._caps: dict[str, int] = {}
+        self._arrivals: dict[str, dict[str, Lease]] = {}
+        """By pool, while nobody else waits there: plain requests in the order of their coming, of
+        whom most are served within the step and never need a place in any order."""
 
     # -- following writes --------------------------------------------------------------------
 
@@ -72,26 +75,58 @@ class LeaseLine:
         """Follow one write that changes a lease's phase."""
         if old is not None:
             if old.phase is LeasePhase.WAITING:
-                self._leave(key, old)
+                self._depart(key, old)
             elif old.phase is LeasePhase.HELD:
                 self._hold(old, -1)
         if new is not None:
             if new.phase is LeasePhase.HELD:
                 self._hold(new, 1)
             elif new.phase is LeasePhase.WAITING:
-                self._enter(key, new)
+                self._arrive(key, new)
 
     def update_pool(self, key: str, _old: Pool | None, new: Pool | None) -> None:
         """Follow one write of a pool: its cap decides who stands aside."""
         cap = None if new is None else new.lease_per_key_max
         if cap == self._caps.get(key):
             return
+        self._file(key)
         if cap is None:
             del self._caps[key]
         else:
             self._caps[key] = cap
         for held in self._keys.get(key, {}).values():
             self._arrange(key, held)
+
+    def _arrive(self, lease_id: str, lease: Lease) -> None:
+        pool = lease.pool
+        self._counts[pool] = self._counts.get(pool, 0) + 1
+        arrivals = self._arrivals.get(pool)
+        if pool not in self._caps and _is_plain(lease):
+            if arrivals is None and self._counts[pool] == 1:
+                self._arrivals[pool] = {lease_id: lease}
+                return
+            if arrivals is not None and _order(next(reversed(arrivals.values()))) < _order(lease):
+                arrivals[lease_id] = lease
+                return
+        self._file(pool)
+        self._enter(lease_id, lease)
+
+    def _file(self, pool: str) -> None:
+        """Give everyone who has just come a place in line."""
+        arrivals = self._arrivals.pop(pool, None)
+        if arrivals is not None:
+            for lease_id, lease in arrivals.items():
+                self._enter(lease_id, lease)
+
+    def _depart(self, lease_id: str, lease: Lease) -> None:
+        self._counts[lease.pool] -= 1
+        arrivals = self._arrivals.get(lease.pool)
+        if arrivals is None:
+            self._leave(lease_id, lease)
+            return
+        del arrivals[lease_id]
+        if not arrivals:
+            del self._arrivals[lease.pool]
 
     def _enter(self, lease_id: str, lease: Lease) -> None:
         key = self._key(lease.pool, lease.fairness_key)
@@ -101,12 +136,10 @@ class LeaseLine:
             wish = self._wish(lease.pool, text, lease.requirement)
             name = f"{wish.bucket}{_SEPARATOR}{lease.fairness_key}"
             group = key.groups[text] = _Group(name, text, wish)
-        order: Order = (-lease.priority, lease.requested_at_ms, len(lease_id), lease_id)
-        self._members.set(lease_id, (group.name, order))
+        self._members.set(lease_id, (group.name, _order(lease)))
         self._group_by_lease[lease_id] = (group, key)
         group.count += 1
         group.wish.count += 1
-        self._counts[lease.pool] = self._counts.get(lease.pool, 0) + 1
         self._arrange(lease.pool, key)
 
     def _leave(self, lease_id: str, lease: Lease) -> None:
@@ -114,7 +147,6 @@ class LeaseLine:
         self._members.set(lease_id, None)
         group.count -= 1
         group.wish.count -= 1
-        self._counts[lease.pool] -= 1
         self._arrange(lease.pool, key)
         if not group.count:
             del key.groups[group.text]
@@ -185,6 +217,9 @@ class LeaseLine:
 
     def fronts(self, pool: str) -> list[str]:
         """Return the first lease of each requirement, in line order; capped keys stand aside."""
+        arrivals = self._arrivals.get(pool)
+        if arrivals is not None:
+            return [next(iter(arrivals))]
         heads = [
             head
             for wish in self._wishes.get(pool, {}).values()
@@ -199,6 +234,7 @@ class LeaseLine:
 
         Leases that their key's cap holds back want nothing: a slot more would not help them.
         """
+        self._file(pool)
         wishes = [
             (self._fronts.head(wish.bucket), wish)
             for wish in self._wishes.get(pool, {}).values()
@@ -209,15 +245,26 @@ class LeaseLine:
 
     def requirements(self, pool: str) -> list[Requirement]:
         """Return every requirement that somebody in line has."""
+        self._file(pool)
         return [wish.requirement for _, wish in sorted(self._wishes.get(pool, {}).items())]
 
     def keys(self, pool: str) -> list[str]:
         """Return everyone in line, in order; costs a sort of the whole line."""
+        self._file(pool)
         names = [
             group.name for key in self._keys.get(pool, {}).values() for group in key.groups.values()
         ]
         places = [place for name in names for place in self._members.places(name)]
         return [lease_id for _, lease_id in sorted(places)]
+
+
+def _order(lease: Lease) -> Order:
+    return -lease.priority, lease.requested_at_ms, len(lease.lease_id), lease.lease_id
+
+
+def _is_plain(lease: Lease) -> bool:
+    """Say whether a lease fits every slot and goes before nobody who has come before it."""
+    return lease.priority == 0 and lease.requirement is NOTHING_REQUIRED
 
 
 def _text_of(requirement: Requirement) -> str:

@@ -28,13 +28,11 @@ from hostler.model.lease import LeasePhase
 from hostler.model.node import NodePhase, Origin
 from hostler.model.record import Record
 from hostler.model.replica import ReplicaPhase
-from hostler.model.settings import RecoveryLimits, Retention, Settings
+from hostler.model.settings import Settings
 
 if TYPE_CHECKING:
     from hostler.core.fleet import Fleet
 
-_RETENTION = Retention()
-_RECOVERY = RecoveryLimits()
 _DEFAULTS = Settings(fleet_id="")
 
 
@@ -48,7 +46,8 @@ def wake_at_ms(fleet: Fleet, record: Record, from_ms: int) -> int | None:
 
 
 def _ended_ms(fleet: Fleet) -> int:
-    return (fleet.settings.retention if fleet.settings else _RETENTION).ended_ms
+    settings = fleet.settings or _DEFAULTS
+    return settings.retention.ended_ms
 
 
 def _lease(fleet: Fleet, lease: Lease, _from_ms: int) -> int | None:
@@ -56,7 +55,9 @@ def _lease(fleet: Fleet, lease: Lease, _from_ms: int) -> int | None:
         case LeasePhase.WAITING:
             return lease.wait_deadline_at_ms
         case LeasePhase.HELD:
-            return _earliest(lease.expires_at_ms, lease.ends_at_ms)
+            if lease.ends_at_ms is None or lease.expires_at_ms is None:
+                return lease.expires_at_ms
+            return min(lease.expires_at_ms, lease.ends_at_ms)
         case LeasePhase.SETTLED | LeasePhase.REFUSED:
             return lease.phase_since_at_ms + _ended_ms(fleet)
 
@@ -103,10 +104,6 @@ def _allocation(fleet: Fleet, allocation: Allocation, _from_ms: int) -> int | No
     if allocation.phase is AllocationPhase.READY and allocation.ready_at_ms is not None:
         return allocation.ready_at_ms + settings.recovery.healthy_after_ms
     return None
-
-
-def _earliest(*instants: int | None) -> int | None:
-    return min((at_ms for at_ms in instants if at_ms is not None), default=None)
 
 
 def _command(_fleet: Fleet, entry: OutboxEntry, _from_ms: int) -> int | None:

@@ -3,6 +3,7 @@
 import pytest
 
 from hostler.core.inputs import AcquireLease, ReleaseLease
+from hostler.core.step import step
 from hostler.core.waiting import why_waiting
 from hostler.model.lease import LeasePhase
 from hostler.model.reason import Reason
@@ -240,8 +241,6 @@ def test_a_repeat_of_a_waiting_request_does_not_stand_in_line_twice(rental: NewR
 
 def test_a_dropped_step_leaves_the_line_as_it_was(rental: NewRental) -> None:
     """A commit that fails is undone; the line and the free slots are then as before it."""
-    from hostler.core.step import step
-
     world = rental(a_pool(tiers=OWN, lease_per_key_max=1), a_node("n-1"), a_node("n-2"))
     holder = world.acquire(fairness_key="a")
     capped = world.acquire(fairness_key="a", timeout_ms=9_000)
@@ -255,3 +254,30 @@ def test_a_dropped_step_leaves_the_line_as_it_was(rental: NewRental) -> None:
     assert world.fleet.index.nodes_free.keys("p") == ["n-2"]
     world.release(holder)
     assert world.now(capped).phase is LeasePhase.HELD
+
+
+def test_a_dropped_step_that_served_several_leaves_their_order(rental: NewRental) -> None:
+    world = rental(a_pool(tiers=OWN), a_node("n-1"), a_node("n-2"))
+    holders = [world.acquire(), world.acquire()]
+    waiting = [world.acquire(timeout_ms=9_000) for _ in range(3)]
+    releases = [
+        ReleaseLease(request_id=lease.lease_id, principal="tester", lease_id=lease.lease_id)
+        for lease in holders
+    ]
+    dropped = step(world.fleet, releases, world.now_ms)
+    world.fleet.drop(dropped)
+    assert world.fleet.index.leases_waiting.keys("p") == [lease.lease_id for lease in waiting]
+    world.run(*releases)
+    assert world.held() == [lease.lease_id for lease in waiting[:2]]
+
+
+def test_those_who_come_together_are_served_in_their_order(rental: NewRental) -> None:
+    world = rental(a_pool(tiers=OWN), a_node("n-1"), a_node("n-2"))
+    world.run(
+        world.request("plain"),
+        world.request("later", timeout_ms=9_000),
+        world.request("urgent", priority=1),
+    )
+    assert world.answered("urgent").node_id == "n-1"
+    assert world.answered("plain").node_id == "n-2"
+    assert world.answered("later").phase is LeasePhase.WAITING

@@ -29,7 +29,6 @@ from hostler.model.shape import Requirement, Shape
 from hostler.testing.builders import a_fixed_tier, a_node, a_pool
 from tests.core.leasing.rental import Rental
 
-CAP = 2
 LINE_MAX = 4
 LEASE_MS = 1_000
 SHAPES = {"n-1": Shape(capacity=4), "n-3": Shape(capacity=12)}
@@ -58,6 +57,7 @@ class Model:
     """Leasing without indexes: every question is a search through everything."""
 
     slot_count: int
+    cap: int | None
     wishes: dict[str, Wish] = field(default_factory=dict)
 
     def of(self, phase: str) -> list[Wish]:
@@ -90,7 +90,8 @@ class Model:
     def _grant_one(self, now_ms: int, nodes: dict[str, Node]) -> bool:
         line = sorted(self.of("waiting"), key=lambda w: (-w.priority, w.requested_at_ms, w.number))
         for wish in line:
-            if sum(held.key == wish.key for held in self.of("held")) >= CAP:
+            held_count = sum(held.key == wish.key for held in self.of("held"))
+            if self.cap is not None and held_count >= self.cap:
                 continue
             fitting = [
                 node_id
@@ -112,12 +113,12 @@ class Model:
 class Pair:
     """The core and the model, side by side."""
 
-    def __init__(self, slot_count: int) -> None:
+    def __init__(self, slot_count: int, cap: int | None) -> None:
         self.world = Rental(
             a_pool(
                 tiers=(a_fixed_tier(),),
                 slot_count=slot_count,
-                lease_per_key_max=CAP,
+                lease_per_key_max=cap,
                 lease_ms=LEASE_MS,
                 waiting_count_max=LINE_MAX,
             ),
@@ -129,7 +130,7 @@ class Pair:
             fence_after_ms=20,
             lost_after_ms=50,
         )
-        self.model = Model(slot_count)
+        self.model = Model(slot_count, cap)
         self.world.run(FullScan())
 
     def follow(self) -> None:
@@ -279,9 +280,15 @@ happenings = st.sampled_from(range(len(KINDS))).flatmap(KINDS.__getitem__)
 
 @pytest.mark.slow
 @settings(max_examples=100)
-@given(st.sampled_from([1, 2]), st.lists(happenings, min_size=20, max_size=60))
-def test_the_core_leases_as_a_plain_search_would(slot_count: int, story: list[Any]) -> None:
-    pair = Pair(slot_count)
+@given(
+    st.sampled_from([1, 2]),
+    st.sampled_from([None, 2]),
+    st.lists(happenings, min_size=20, max_size=60),
+)
+def test_the_core_leases_as_a_plain_search_would(
+    slot_count: int, cap: int | None, story: list[Any]
+) -> None:
+    pair = Pair(slot_count, cap)
     for name, arguments, named in story:
         getattr(pair, name)(*arguments, **named)
     pair.world.check_calm()
