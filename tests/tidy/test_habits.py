@@ -8,7 +8,9 @@ from tests.tidy.sources import Source, dotted, everything, product, suite, told
 # Where everything may be caught, and why. Each of these turns the unforeseen into something that
 # is seen: an outcome, a problem document, a clean line. Anywhere else it would hide a defect.
 CATCHES_EVERYTHING = {
+    "src/hostler/cli/errors.py": "whatever a command raises becomes one message and an exit code",
     "src/hostler/engine/dispatch.py": "a provider's defect becomes the outcome of its command",
+    "src/hostler/sim/history.py": "whatever escapes the product is told with the seed that shows it",
 }
 
 EXEMPTION = re.compile(r"#\s*(type:\s*ignore|noqa)")
