@@ -204,9 +204,26 @@ def cli_reference() -> dict[Path, str]:
     typer_main = importlib.import_module("typer.main")
     root = typer_main.get_command(importlib.import_module("hostler.cli.app").app)
     lines = [MARK, "", "# Command line", "", inspect.cleandoc(root.help or ""), ""]
+    lines += _exit_codes()
     for path, command in _commands("hostler", root):
         lines += _command_section(path, command)
     return {DOCS / "cli.md": "\n".join(lines)}
+
+
+def _exit_codes() -> list[str]:
+    errors = importlib.import_module("hostler.cli.errors")
+    meanings = _meanings(errors, "ExitCode")
+    return [
+        "## Exit codes",
+        "",
+        "An error is one message on standard error; for files a line for each problem, with its",
+        "place. `hostler run` exits as the command did, and with 125 where Hostler failed.",
+        "",
+        "| | |",
+        "| --- | --- |",
+        *(f"| {code.value} | {meanings[code.name]} |" for code in errors.ExitCode),
+        "",
+    ]
 
 
 def _commands(path: str, command: Any) -> Iterator[tuple[str, Any]]:
@@ -225,7 +242,10 @@ def _command_section(path: str, command: Any) -> list[str]:
     options = [param for param in shown if param.param_type_name == "option"]
     usage = " ".join([path, *(["[OPTIONS]"] if options else []), *map(_placeholder, arguments)])
     lines = [f"## `{path}`", "", "```text", usage, "```", ""]
-    lines += [inspect.cleandoc((command.help or "").replace("\b\n", "")), ""]
+    lines += [inspect.cleandoc(command.help or ""), ""]
+    examples = [line.strip() for line in (command.epilog or "").splitlines()[1:]]
+    if examples:
+        lines += ["```console", *examples, "```", ""]
     if arguments or options:
         lines += ["| | |", "| --- | --- |"]
         lines += [f"| `{_placeholder(one)}` | {_help(one)} |" for one in arguments]
@@ -242,8 +262,8 @@ def _placeholder(argument: Any) -> str:
 
 def _names(option: Any) -> str:
     names = [*option.opts, *option.secondary_opts]
-    value = "" if option.is_flag else f" {(option.metavar or option.type.name).upper()}"
-    return f"`{', '.join(names)}{value}`"
+    placeholder = option.metavar or max(option.opts, key=len).lstrip("-").upper()
+    return f"`{', '.join(names)}{'' if option.is_flag else f' {placeholder}'}`"
 
 
 def _help(param: Any) -> str:

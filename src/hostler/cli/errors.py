@@ -27,22 +27,25 @@ class ExitCode(IntEnum):
     """What scripts go by."""
 
     OK = 0
+    """Done."""
     FAILED = 1
     """The world did not cooperate: a full disk, a deadline that passed, a defect of ours."""
     BAD_INPUT = 2
     """The command line or a file must change."""
     NOT_FOUND = 3
+    """There is nothing of that id; the message names near ones."""
     REFUSED = 4
     """The fleet's state does not allow it."""
     UNAUTHORISED = 5
     """No token, a wrong one, or one whose role is not enough."""
     UNREACHABLE = 6
+    """No server answers there."""
     HOSTLER_FAILED_RUN = 125
     """Of `hostler run`: not the command failed but Hostler, as with env(1) and timeout(1)."""
-    BROKEN_PIPE = 141
-    """Whoever read our output has gone; as if ended by SIGPIPE."""
     INTERRUPTED = 130
     """Ctrl-C; as if ended by SIGINT."""
+    BROKEN_PIPE = 141
+    """Whoever read our output has gone; as if ended by SIGPIPE."""
 
 
 _CODE_BY_STATUS: Final = {

@@ -23,7 +23,9 @@ class LogFormat(StrEnum):
 LogFormatOption: TypeAlias = Annotated[
     LogFormat,
     typer.Option(
-        "--log-format", help="text, json, or auto: text on a terminal, json everywhere else."
+        "--log-format",
+        metavar="FORMAT",
+        help="text, json, or auto: text on a terminal, json everywhere else.",
     ),
 ]
 VerboseOption: TypeAlias = Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")]

@@ -34,7 +34,9 @@ class OutputFormat(StrEnum):
 
 OutputOption: TypeAlias = Annotated[
     OutputFormat,
-    typer.Option("--output", "-o", help="table, wide, json, yaml, or name for ids alone."),
+    typer.Option(
+        "--output", "-o", metavar="FORMAT", help="table, wide, json, yaml, or name for ids alone."
+    ),
 ]
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import typer
@@ -15,13 +15,9 @@ import typer
 from hostler.cli import panels
 from hostler.cli.command import command
 from hostler.cli.context import ServerOption, resolve
-from hostler.cli.errors import CommandError, ExitCode
+from hostler.cli.errors import CommandError
 from hostler.cli.log_output import LogFormat, LogFormatOption, VerboseOption, configure_logs
 from hostler.cli.terminal import note
-
-if TYPE_CHECKING:
-    from hostler.agent.inventory import DeclaredShape
-    from hostler.wire.work import Capability, Device
 
 JOIN_TOKEN_VARIABLE: Final = "HOSTLER_JOIN_TOKEN"
 
@@ -30,6 +26,67 @@ MACHINE_MARK: Final = "HOSTLER_MACHINE_ID"
 
 FOLDER_COUNT_MAX: Final = 1_000
 """Agents on one machine that choose their folders by themselves."""
+
+PoolOption: TypeAlias = Annotated[
+    str | None, typer.Option("--pool", help="Join this pool; a join token says it else.")
+]
+TierOption: TypeAlias = Annotated[
+    str | None, typer.Option("--tier", help="Join this fixed tier of the pool.")
+]
+DataOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="FOLDER",
+        help="Identity, logs and work; one agent at a time. Else the first free folder in"
+        " $XDG_STATE_HOME/hostler/agents.",
+    ),
+]
+JoinTokenFileOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--join-token-file",
+        metavar="FILE",
+        help=f"A token with the role agent, needed once; else ${JOIN_TOKEN_VARIABLE}.",
+    ),
+]
+CaFileOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--ca-file", metavar="FILE", help="Who vouches for the server."),
+]
+NameOption: TypeAlias = Annotated[
+    str | None, typer.Option("--name", help="Shown to people; else the host's name.")
+]
+CapacityOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--capacity", min=1, help="Units of work it takes; else its cores."),
+]
+CoresOption: TypeAlias = Annotated[
+    str | None, typer.Option("--cores", help="CPU that it offers, such as 2 or 500m.")
+]
+MemoryOption: TypeAlias = Annotated[
+    str | None, typer.Option("--memory", help="Memory that it offers, such as 4GiB.")
+]
+CapabilityOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--capability",
+        metavar="NAME[=COUNT][,KEY=VALUE...]",
+        help="Something that jobs can require, such as gpu=2,model=a10; repeatable.",
+    ),
+]
+DeviceOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--device",
+        metavar="KIND:ID",
+        help="A named thing that one job holds at a time; repeatable.",
+    ),
+]
+StopWorkOnExitOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--stop-work-on-exit", help="SIGTERM stops the work too, as Ctrl-C does."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -49,66 +106,18 @@ def register(app: typer.Typer) -> None:
 def agent(
     server: ServerOption = None,
     *,
-    pool: Annotated[
-        str | None, typer.Option("--pool", help="Join this pool; a join token says it else.")
-    ] = None,
-    tier: Annotated[
-        str | None, typer.Option("--tier", help="Join this fixed tier of the pool.")
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            "--data",
-            metavar="FOLDER",
-            help="Identity, logs and work; one agent at a time. Else the first free folder in"
-            " $XDG_STATE_HOME/hostler/agents.",
-        ),
-    ] = None,
-    join_token_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--join-token-file",
-            metavar="FILE",
-            help=f"A token with the role agent, needed once; else ${JOIN_TOKEN_VARIABLE}.",
-        ),
-    ] = None,
-    ca_file: Annotated[
-        Path | None,
-        typer.Option("--ca-file", metavar="FILE", help="Who vouches for the server."),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", help="Shown to people; else the host's name.")
-    ] = None,
-    capacity: Annotated[
-        int | None,
-        typer.Option("--capacity", min=1, help="Units of work it takes; else its cores."),
-    ] = None,
-    cores: Annotated[
-        str | None, typer.Option("--cores", help="CPU that it offers, such as 2 or 500m.")
-    ] = None,
-    memory: Annotated[
-        str | None, typer.Option("--memory", help="Memory that it offers, such as 4GiB.")
-    ] = None,
-    capability: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--capability",
-            metavar="NAME[=COUNT][,KEY=VALUE...]",
-            help="Something that jobs can require, such as gpu=2,model=a10; repeatable.",
-        ),
-    ] = None,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--device",
-            metavar="KIND:ID",
-            help="A named thing that one job holds at a time; repeatable.",
-        ),
-    ] = None,
-    stop_work_on_exit: Annotated[
-        bool,
-        typer.Option("--stop-work-on-exit", help="SIGTERM stops the work too, as Ctrl-C does."),
-    ] = False,
+    pool: PoolOption = None,
+    tier: TierOption = None,
+    data: DataOption = None,
+    join_token_file: JoinTokenFileOption = None,
+    ca_file: CaFileOption = None,
+    name: NameOption = None,
+    capacity: CapacityOption = None,
+    cores: CoresOption = None,
+    memory: MemoryOption = None,
+    capability: CapabilityOption = None,
+    device: DeviceOption = None,
+    stop_work_on_exit: StopWorkOnExitOption = False,
     log_format: LogFormatOption = LogFormat.AUTO,
     verbose: VerboseOption = False,
 ) -> None:
@@ -125,6 +134,7 @@ def agent(
     from hostler.agent.main import AgentOptions, run_agent
     from hostler.base.errors import Rejected
     from hostler.base.units import cores_milli, size_bytes
+    from hostler.cli.declared_shape import declared_shape
 
     target = resolve(server, None)
     configure_logs(log_format, is_verbose=verbose)
@@ -135,7 +145,7 @@ def agent(
         pool=pool,
         tier=tier,
         hostname=name,
-        shape=_shape(
+        shape=declared_shape(
             capacity,
             None if cores is None else cores_milli(cores),
             None if memory is None else size_bytes(memory),
@@ -210,55 +220,3 @@ def _is_used(folder: Path) -> bool:
     except BlockingIOError:
         return True
     return False
-
-
-# -- what it offers -----------------------------------------------------------------------------
-
-
-def _shape(
-    capacity: int | None,
-    cores_milli: int | None,
-    memory_bytes: int | None,
-    capabilities: list[str],
-    devices: list[str],
-) -> DeclaredShape:
-    from hostler.agent.inventory import DeclaredShape
-
-    return DeclaredShape(
-        capacity=capacity,
-        cores_milli=cores_milli,
-        memory_bytes=memory_bytes,
-        capabilities=[_capability(text) for text in capabilities],
-        devices=[_device(text) for text in devices],
-    )
-
-
-def _capability(text: str) -> Capability:
-    """Read `gpu`, `gpu=2` or `gpu=2,model=a10`."""
-    from hostler.wire.work import Capability
-
-    head, *rest = text.split(",")
-    name, has_count, count = head.partition("=")
-    attributes = dict(_pair(part, text) for part in rest)
-    if not name or (has_count and not count.isdecimal()):
-        raise CommandError(
-            f"{text} is not a capability such as gpu, gpu=2 or gpu=2,model=a10",
-            code=ExitCode.BAD_INPUT,
-        )
-    return Capability(name=name, count=int(count) if has_count else 1, attributes={**attributes})
-
-
-def _pair(part: str, text: str) -> tuple[str, str]:
-    name, equals, value = part.partition("=")
-    if not name or not equals:
-        raise CommandError(f"{part} in {text} is not KEY=VALUE", code=ExitCode.BAD_INPUT)
-    return name, value
-
-
-def _device(text: str) -> Device:
-    from hostler.wire.work import Device
-
-    kind, colon, device_id = text.partition(":")
-    if not kind or not colon or not device_id:
-        raise CommandError(f"{text} is not KIND:ID, such as capture:0", code=ExitCode.BAD_INPUT)
-    return Device(kind=kind, id=device_id)

@@ -31,7 +31,7 @@ _group = group("Check hostler.yaml, or print its JSON Schema.")
 )
 def check(
     file: Annotated[
-        Path, typer.Argument(metavar="[FILE]", help="hostler.yaml; - is standard input.")
+        Path, typer.Argument(metavar="FILE", help="hostler.yaml; - is standard input.")
     ] = Path("-"),
 ) -> None:
     """Check a configuration whole, and tell every error with its line.

@@ -36,7 +36,10 @@ def register(app: typer.Typer) -> None:
 def describe(
     remote: Remote,
     kind: Annotated[
-        str, typer.Argument(help="bundle, replica, allocation, node, pool, lease or token.")
+        str,
+        typer.Argument(
+            metavar="KIND", help="bundle, replica, allocation, node, pool, lease or token."
+        ),
     ],
     thing_id: Annotated[str | None, typer.Argument(metavar="ID", help="Which one.")] = None,
     output: OutputOption = OutputFormat.TABLE,

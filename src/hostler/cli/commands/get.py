@@ -51,11 +51,12 @@ def get(
     kind: Annotated[
         str,
         typer.Argument(
+            metavar="KIND",
             help="bundles, replicas, allocations, nodes, pools, leases, tokens or events;"
-            " singular and short forms (n, r, alloc) will do."
+            " singular and short forms (n, r, alloc) will do.",
         ),
     ],
-    thing_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Only this one.")] = None,
+    thing_id: Annotated[str | None, typer.Argument(metavar="ID", help="Only this one.")] = None,
     output: OutputOption = OutputFormat.TABLE,
     *,
     watch: Annotated[

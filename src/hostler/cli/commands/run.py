@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
 def run(
     remote: Remote,
     argv: Annotated[
-        list[str], typer.Argument(metavar="-- COMMAND...", help="An argument vector; no shell.")
+        list[str], typer.Argument(metavar="COMMAND", help="An argument vector; no shell.")
     ],
     *,
     pool: Annotated[str | None, typer.Option("--pool", "-p", help="Lease from this pool.")] = None,

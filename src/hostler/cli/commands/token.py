@@ -55,6 +55,7 @@ def create(
         RoleName,
         typer.Option(
             "--role",
+            metavar="ROLE",
             help="viewer sees; lessee leases; operator also changes bundles and nodes; admin also"
             " makes tokens; agent joins nodes.",
         ),
