@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
-from hostler.api.context import CALLER_KEY, AnyConnection, Api, Caller, api_of
+from hostler.api.context import CALLER_KEY, AnyConnection, Api, Caller, api_of, header
 from hostler.api.errors import Denied
 from hostler.engine.keys import token_hash
 from hostler.model import Token
@@ -67,10 +67,10 @@ def bearer_of(connection: AnyConnection) -> str | None:
     Raises:
         Denied: The header is there and is something else.
     """
-    header = connection.headers.get("authorization")
-    if header is None:
+    given = header(connection, b"authorization")
+    if given is None:
         return None
-    scheme, _, secret = header.partition(" ")
+    scheme, _, secret = given.partition(" ")
     if scheme.lower() != "bearer" or not secret.strip():
         raise Denied(401, "unauthorized", "send `Authorization: Bearer TOKEN`")
     return secret.strip()
@@ -128,10 +128,10 @@ def refuse_foreign_pages(connection: AnyConnection, *, is_on_loopback: bool) -> 
     Raises:
         Denied: The host is not ours, or the origin is not.
     """
-    host = connection.headers.get("host", "")
+    host = header(connection, b"host") or ""
     if is_on_loopback and not _names_loopback(host):
         raise Denied(403, "host_foreign", "this server answers to loopback names only", host=host)
-    origin = connection.headers.get("origin")
+    origin = header(connection, b"origin")
     if origin is not None and urlsplit(origin).netloc != host:
         raise Denied(403, "origin_foreign", "pages of other sites may not ask", origin=origin)
 

@@ -18,6 +18,8 @@ T = TypeVar("T")
 CALLER_KEY: Final = "hostler.caller"
 """Where a connection's scope keeps who asks."""
 
+_HEADERS_KEY: Final = "hostler.headers"
+
 RANKS: Final = {Role.VIEWER: 0, Role.LESSEE: 1, Role.OPERATOR: 2, Role.ADMIN: 3}
 """Each role may also do what the lower ones may; agents stand apart."""
 
@@ -72,6 +74,16 @@ def caller_of(connection: AnyConnection) -> Caller:
     """Return who asks; `auth.authorize` has put it there."""
     scope = cast("dict[str, Any]", connection.scope)
     return cast("Caller", scope[CALLER_KEY])
+
+
+def header(connection: AnyConnection, name: bytes) -> str | None:
+    """Return a header of the request; names are in lower case. Parsed once a request."""
+    scope = cast("dict[str, Any]", connection.scope)
+    found: dict[bytes, bytes] | None = scope.get(_HEADERS_KEY)
+    if found is None:
+        found = scope[_HEADERS_KEY] = dict(scope["headers"])
+    value = found.get(name)
+    return None if value is None else value.decode("latin-1")
 
 
 async def or_stopping(api: Api, work: Coroutine[Any, Any, T]) -> T | None:

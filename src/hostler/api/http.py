@@ -13,7 +13,7 @@ from litestar import Response
 
 from hostler.api import limits
 from hostler.api.auth import ROLE_KEY
-from hostler.api.context import AnyConnection
+from hostler.api.context import AnyConnection, header
 from hostler.api.errors import Denied, HttpRequest, from_validation
 from hostler.base.errors import Failed
 from hostler.core.fleet import Fleet
@@ -115,7 +115,7 @@ async def raw_body(request: HttpRequest) -> bytes:
     except TimeoutError as error:
         raise Denied(408, "body_too_slow", "the body did not come in in time") from error
     if raw:
-        media_type = request.headers.get("content-type", "").partition(";")[0].strip()
+        media_type = (header(request, b"content-type") or "").partition(";")[0].strip()
         if media_type != "application/json":
             raise Denied(415, "media_type", "send JSON with `Content-Type: application/json`")
     return raw
@@ -127,7 +127,7 @@ def idempotency_key_of(request: HttpRequest) -> str:
     Raises:
         Denied: It is too long.
     """
-    key = request.headers.get("idempotency-key", "")
+    key = header(request, b"idempotency-key") or ""
     if len(key) > limits.IDEMPOTENCY_KEY_LENGTH_MAX:
         raise Denied(
             400,
