@@ -9,6 +9,9 @@ import httpx
 import msgspec
 import pytest
 
+from hostler.api.app import create_app
+from hostler.api.links.links import AgentLinks
+from hostler.engine.assemble import MEMORY_URL, EngineOptions, assemble
 from hostler.wire.http import PROBLEM_MEDIA_TYPE, Problem
 from tests.api.lab import running
 
@@ -96,10 +99,17 @@ async def test_an_overloaded_line_says_when_to_come_again(tmp_path: Path) -> Non
     assert int(answers[-1].headers["retry-after"]) >= 1
 
 
-async def test_a_server_that_stops_says_so(http: httpx.AsyncClient, lab: Any) -> None:
-    await lab.engine.stop()
-    answer = await http.get("/v1/nodes")
-    assert (answer.status_code, answer.json()["code"]) == (503, "engine_stopped")
-    assert int(answer.headers["retry-after"]) >= 1
-    assert (await http.get("/readyz")).status_code == 503
-    assert (await http.get("/healthz")).status_code == 200
+async def test_a_server_whose_engine_has_stopped_says_so(tmp_path: Path) -> None:
+    options = EngineOptions(store_url=MEMORY_URL, folder=tmp_path, server_url="http://localhost")
+    engine = await assemble(options)
+    links = AgentLinks(engine)
+    app = create_app(engine, links, is_loopback=True)
+    await engine.start()
+    await engine.stop()
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        answer = await http.get("/v1/nodes")
+        assert (answer.status_code, answer.json()["code"]) == (503, "engine_stopped")
+        assert int(answer.headers["retry-after"]) >= 1
+        assert (await http.get("/readyz")).status_code == 503
+        assert (await http.get("/healthz")).status_code == 200
