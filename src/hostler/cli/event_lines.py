@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from hostler.base.units import format_duration
 from hostler.cli.output import OutputFormat, say_data
 from hostler.cli.terminal import Style, is_colourful, painted, say, shown
 
@@ -76,13 +77,22 @@ def event_line(event: EventView, *, is_wide: bool = False, is_colour: bool = Fal
     kind = painted(event.kind.ljust(24), style, is_colour=is_colour)
     about = " ".join(dict.fromkeys(event.about.values()))
     data = " ".join(
-        f"{name}={_quoted(str(value).lower() if isinstance(value, bool) else str(value))}"
-        for name, value in event.data.items()
-        if value not in (None, "")
+        _told(name, value) for name, value in event.data.items() if value not in (None, "")
     )
     position = f"{event.seq:>8}  " if is_wide else ""
     return f"{position}{when}  {kind}  {shown(about)}  {shown(data)}".rstrip()
 
 
-def _quoted(text: str) -> str:
-    return f'"{text}"' if " " in text else text
+def _told(name: str, value: str | int | bool | None) -> str:  # noqa: FBT001 - any value of an event
+    """Write one value of an event: instants as times, durations in their units, words in quotes."""
+    match value:
+        case bool():
+            return f"{name}={str(value).lower()}"
+        case int() if name.endswith("_at_ms"):
+            when = time.strftime("%H:%M:%S", time.localtime(value / 1_000))
+            return f"{name.removesuffix('_ms')}={when}"
+        case int() if name.endswith("_ms"):
+            return f"{name.removesuffix('_ms')}={format_duration(value)}"
+        case _:
+            text = str(value)
+            return f'{name}="{text}"' if " " in text else f"{name}={text}"

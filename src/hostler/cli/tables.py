@@ -47,9 +47,10 @@ def shape_text(shape: ShapeView) -> str:
 
 
 def node_state(node: NodeView) -> str:
-    """Write a node's phase and what else is the matter with it: `ready suspect cordoned`."""
-    words = [node.phase]
-    if node.health != "live" and node.phase not in ("requested", "starting", "retired"):
+    """Write how a node is: its phase, or its health where that says more, and who holds it back."""
+    is_heard_of = node.health == "live" or node.phase in ("requested", "starting", "retired")
+    words = [node.phase] if is_heard_of or node.phase != "ready" else []
+    if not is_heard_of:
         words.append(node.health)
     if node.cordon is not None:
         words.append("cordoned")
