@@ -87,7 +87,8 @@ def planned(index: int, **changes: object) -> PlannedReplica:
         "reason": None,
         "reason_detail": "",
         "degraded_by": [],
-        "trace": None,
+        "trace": "studio/own: 2 looked at",
+        "decision": None,
     }
     return msgspec.convert({**plain, **changes}, PlannedReplica)
 
@@ -113,6 +114,7 @@ def test_a_plan_says_what_would_become_of_each_replica() -> None:
         "  + b/j/0   on n-1 (studio/own)",
         "  + b/j/1   on a machine to be launched (studio/burst, offer small)",
         "  + b/j/2   waits: no_capacity: 2 of 4",
+        "            studio/own: 2 looked at",
         "  - b/j/10  gone, degraded by spread_zone",
         "4 replicas, 1 would wait, 1 machine would be launched for $0.10 an hour; " + UNCHANGED,
     ]

@@ -152,7 +152,10 @@ def plan_lines(view: PlanView) -> list[str]:
     told = {"create": "would be created", "update": "would change", "keep": "stays as it is"}
     lines = [f"bundle {view.bundle_id} {told.get(view.change, view.change)}"]
     width = max((len(one.replica_id) for one in view.replicas), default=0)
-    lines += [_planned_line(one, width) for one in view.replicas]
+    for one in view.replicas:
+        lines.append(_planned_line(one, width))
+        if one.outcome == "waiting" and one.trace:
+            lines.append(" " * (width + 6) + one.trace)
     waiting = sum(one.outcome == "waiting" for one in view.replicas)
     parts = [counted(len(view.replicas), "replica")]
     if waiting:
