@@ -97,7 +97,7 @@ def request_for(
 ) -> Node | Reason:
     """Ask for a node whose every slot serves the requirement, from the first tier that can.
 
-    An offer of which a warm node stands idle while somebody in line wants the like does not hold
+    An offer of which a node stands idle while somebody in line wants the like does not hold
     what it promises, and is passed over: more of it would not help.
 
     Returns:
@@ -132,8 +132,8 @@ def request_for(
 def is_promise_broken(
     txn: Txn, pool: Pool, tier: Tier, offer: Offer, requirement: Requirement
 ) -> bool:
-    """Say whether a warm node of this offer stands idle that cannot serve what the offer should."""
+    """Say whether a node of this offer stands idle that cannot serve what the offer should."""
     if requirement == NOTHING_REQUIRED:
         return False
-    warm = txn.fleet.index.nodes_warm_by_offer
+    warm = txn.fleet.index.nodes_idle_by_offer
     return warm.count(offer_key(pool.name, tier.name, offer.name)) > 0

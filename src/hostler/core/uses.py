@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
+from typing import Final
 
 from hostler.core.tables import Buckets, Line, Order
 from hostler.model import Node
@@ -49,6 +51,10 @@ def offer_key(pool: str, tier: str, offer: str) -> str:
     return f"{pool}/{tier}/{offer}"
 
 
+_INCOMING: Final = (Use.INCOMING,)
+_IDLE: Final = (Use.WARM, Use.SPARE)
+
+
 class UseIndex:
     """Nodes by what they are kept for."""
 
@@ -57,8 +63,8 @@ class UseIndex:
         """By pool and use."""
         self.incoming = Buckets()
         """On their way to whoever comes next, by offer."""
-        self.warm_by_offer = Buckets()
-        """Warm and launched by us, by offer."""
+        self.idle_by_offer = Buckets()
+        """Warm or spare, and launched by us, by offer."""
         self.warm_launched = Line()
         """By pool: warm nodes that may be let go, the longest idle first."""
 
@@ -75,11 +81,9 @@ class UseIndex:
         )
         if not (new or old).offer:  # type: ignore[union-attr]  # a write has one side at least
             return  # it joined: nobody launches the like of it, and nobody lets it go
-        if was is Use.INCOMING or now is Use.INCOMING:
-            self.incoming.move(key, _offer(old, was, Use.INCOMING), _offer(new, now, Use.INCOMING))
-        if was is Use.WARM or now is Use.WARM:
-            self.warm_by_offer.move(key, _offer(old, was, Use.WARM), _offer(new, now, Use.WARM))
-            self.warm_launched.set(key, _spare_time_place(new, now))
+        self.incoming.move(key, _offer(old, was, _INCOMING), _offer(new, now, _INCOMING))
+        self.idle_by_offer.move(key, _offer(old, was, _IDLE), _offer(new, now, _IDLE))
+        self.warm_launched.set(key, _spare_time_place(new, now))
 
 
 def _is_alike(old: Node | None, new: Node | None) -> bool:
@@ -93,8 +97,8 @@ def _is_alike(old: Node | None, new: Node | None) -> bool:
     )
 
 
-def _offer(node: Node | None, use: Use | None, wanted: Use) -> str | None:
-    if node is None or use is not wanted:
+def _offer(node: Node | None, use: Use | None, wanted: Sequence[Use]) -> str | None:
+    if node is None or use not in wanted:
         return None
     return offer_key(node.pool, node.tier, node.offer)
 

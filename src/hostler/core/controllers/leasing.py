@@ -1,6 +1,6 @@
 """Leasing: gives free slots to those in line, and ends what has run out of time.
 
-Reads:    leases, nodes (free slots), pools.
+Reads:    leases, nodes (free slots), pools, cooldowns (why there is no more).
 Writes:   leases (waiting to held or refused, held to settled), nodes (counts, through holds).
 Sends:    EndLease (through holds).
 Keeps:    INV-LEASE-1 (no more leases than slots), INV-LEASE-5 (who waits is told why),
@@ -25,11 +25,11 @@ from hostler.core.holds import grant_lease, settle_lease
 from hostler.core.slots import could_ever_fit
 from hostler.core.txn import Txn
 from hostler.core.waiting import why_waiting
-from hostler.model import Lease, Node, Pool
+from hostler.model import Cooldown, Lease, Node, Pool
 from hostler.model.lease import LeaseOutcome, LeasePhase, LeaseTrigger
 from hostler.model.reason import Reason
 
-READS: Final = (Lease, Node, Pool)
+READS: Final = (Lease, Node, Pool, Cooldown)
 
 
 def reconcile(txn: Txn) -> None:
@@ -40,6 +40,7 @@ def reconcile(txn: Txn) -> None:
         _tell_time(txn, lease)
     pools = dict.fromkeys(lease.pool for lease in leases)
     pools.update(dict.fromkeys(node.pool for node in txn.changed(Node)))
+    pools.update(dict.fromkeys(key.partition("/")[0] for key in txn.changed_keys(Cooldown)))
     for name in txn.changed_keys(Pool):
         pools[name] = None
         _refuse_unsatisfiable(txn, name)
