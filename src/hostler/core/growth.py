@@ -135,5 +135,5 @@ def is_promise_broken(
     """Say whether a node of this offer stands idle that cannot serve what the offer should."""
     if requirement == NOTHING_REQUIRED:
         return False
-    warm = txn.fleet.index.nodes_idle_by_offer
-    return warm.count(offer_key(pool.name, tier.name, offer.name)) > 0
+    idle = txn.fleet.index.nodes_idle_by_offer
+    return idle.count(offer_key(pool.name, tier.name, offer.name)) > 0

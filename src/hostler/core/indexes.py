@@ -73,7 +73,7 @@ class NodeIndexes:
         uses = UseIndex()
         self.nodes_by_use = uses.by_use
         self.nodes_incoming = uses.incoming
-        self.nodes_warm_by_offer = uses.warm_by_offer
+        self.nodes_idle_by_offer = uses.idle_by_offer
         self.nodes_warm_launched = uses.warm_launched
         self.nodes_free = SlotIndex()
         """Nodes with a free slot for a lease."""
