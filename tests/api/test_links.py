@@ -252,6 +252,15 @@ async def test_a_stranger_does_not_get_in(lab: Lab, credential: str) -> None:
     assert b"unauthorized" in bytes(refused.value.response.body or b"")
 
 
+async def test_a_store_that_is_younger_than_its_agents_does_not_end_them(lab: Lab) -> None:
+    agent = await PlayedAgent.joined(lab)
+    for node_id, epoch in (("n-000099", 1), (agent.node_id, 7)):
+        elder = PlayedAgent(lab, node_id, lab.engine.keys.agent_credential(node_id, epoch))
+        with pytest.raises(InvalidStatus) as refused:
+            await elder.dial()
+        assert b"node_from_elsewhere" in bytes(refused.value.response.body or b"")
+
+
 async def test_a_credential_is_good_for_its_own_node_only(lab: Lab) -> None:
     one = await PlayedAgent.joined(lab, "m-1")
     two = await PlayedAgent.joined(lab, "m-2")

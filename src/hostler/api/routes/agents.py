@@ -17,7 +17,7 @@ from hostler.base.errors import HostlerError
 from hostler.base.ids import MachineId, NodeId
 from hostler.core.inputs import JoinAgent
 from hostler.engine.keys import NodeCredential
-from hostler.model import Node
+from hostler.model import Counter, Node
 from hostler.model.token import Role
 from hostler.wire.agent import AGENT_JOIN_PATH, AGENT_LINK_PATH, JoinRequest, JoinResponse
 
@@ -111,9 +111,19 @@ def _credential(api: Api, socket: AnySocket) -> NodeCredential:
     if found is None:
         raise Denied(401, "unauthorized", "this is not the credential of an agent of ours")
     node = api.engine.peek(Node.KIND, found.node_id)
-    if isinstance(node, Node) and found.epoch > node.epoch:
-        raise Denied(401, "unauthorized", "this credential is from another life of the fleet")
+    is_known = found.epoch <= node.epoch if isinstance(node, Node) else _was_given(api, found)
+    if not is_known:
+        # The store is younger than the key: lost, or restored from a backup. The agent keeps its
+        # work and goes on asking; a retired node's agent would be told to end it.
+        raise Denied(401, "node_from_elsewhere", "this store does not know such a node (yet)")
     return found
+
+
+def _was_given(api: Api, credential: NodeCredential) -> bool:
+    """Say whether this store has ever given out the node's id."""
+    counter = api.engine.peek(Counter.KIND, "n")
+    number = credential.node_id.partition("-")[2]
+    return isinstance(counter, Counter) and number.isdecimal() and int(number) <= counter.value
 
 
 ROUTES = [join, link]
