@@ -9,6 +9,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from hostler.api import limits
 from hostler.base.errors import Rejected
 from hostler.base.ids import NodeId
 from hostler.client import RunFailed
@@ -377,7 +378,10 @@ async def test_a_reader_that_leaves_ends_the_log(lab: Lab) -> None:
     assert await agent.hear() == CancelStream(request_id=asked.request_id)
 
 
-async def test_a_log_of_a_node_that_is_away_is_a_problem(lab: Lab) -> None:
+async def test_a_log_of_a_node_that_is_away_is_a_problem(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "LINK_AWAIT_MS", 50)
     agent = await PlayedAgent.joined(lab)
     await agent.dial()
     allocation_id = await an_allocation(lab, agent)
@@ -390,6 +394,21 @@ async def test_a_log_of_a_node_that_is_away_is_a_problem(lab: Lab) -> None:
     async with lab.http() as http:
         answer = await http.get(f"/v1/allocations/{allocation_id}/logs")
     assert (answer.status_code, answer.json()["code"]) == (503, "unreachable")
+
+
+async def test_a_log_waits_for_a_node_that_comes_back(lab: Lab) -> None:
+    agent = await PlayedAgent.joined(lab)
+    await agent.dial()
+    allocation_id = await an_allocation(lab, agent)
+    await agent.cut()
+    async with lab.http() as http:
+        reading = asyncio.create_task(http.get(f"/v1/allocations/{allocation_id}/logs"))
+        await agent.dial()
+        while not isinstance(asked := await agent.hear(), ReadLogs):
+            pass
+        await agent.say(LogChunk(request_id=asked.request_id, data=b"here", offset=0))
+        await agent.say(LogEnded(request_id=asked.request_id))
+        assert (await reading).content == b"here"
 
 
 async def test_a_command_has_input_output_signals_and_an_end(lab: Lab) -> None:

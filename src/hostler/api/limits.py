@@ -29,6 +29,10 @@ EVENTS_KEEPALIVE_MS: Final = 15_000
 LINK_OPENING_MS_MAX: Final = 10_000
 """How long a new link may take until its hello."""
 
+LINK_AWAIT_MS: int = 3_000
+"""How long a log or a command waits for a node whose link is down: a server's restart or a break of
+the network is over in less, and people do not mind."""
+
 LINK_SESSION_KEPT_MS: Final = 120_000
 """How long a session without a link can be resumed. By then its node is lost, or will say anew
 what it has; meanwhile its streams and commands wait."""

@@ -251,10 +251,13 @@ async def _until_told() -> signal.Signals:
     for one in signals:
         loop.add_signal_handler(one, tell, one)
     try:
-        return await told
+        await told
     finally:
         for one in signals:
             loop.remove_signal_handler(one)
+    # Whoever asks twice means at once: no Python in between. A kill is safe at any moment.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return told.result()
 
 
 def _tell(api: Api, listening: Listening) -> None:

@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 from hostler.base.errors import Failed, Rejected
 from hostler.client import calls
 from hostler.client.errors import ClientError, Unreachable, refusal, unreachable
-from hostler.client.transport import Transport
+from hostler.client.transport import TRY_AGAIN, Pauses, Transport
 from hostler.wire.http import (
     LeaseView,
     RunExit,
@@ -201,7 +201,10 @@ class HeldLease:
                 await self.heartbeat()
             except Unreachable:
                 continue  # the server may come back before the lease ends; it decides
-            except (ClientError, LeaseLost):
+            except ClientError as error:
+                if error.status not in TRY_AGAIN:
+                    return
+            except LeaseLost:
                 return
 
 
@@ -215,10 +218,24 @@ class RunningCommand:
         self._socket: ClientConnection | None = None
 
     async def __aenter__(self) -> Self:
+        # Nothing has begun before the first frame, so until then it may be tried again.
+        pauses = Pauses(self._transport.retry_ms)
+        while True:
+            try:
+                self._socket = await self._connect()
+                break
+            except (ClientError, Unreachable) as error:
+                is_final = isinstance(error, ClientError) and error.status not in TRY_AGAIN
+                if is_final or not await pauses.pause():
+                    raise
+        await self._send(self._first)
+        return self
+
+    async def _connect(self) -> ClientConnection:
         url = self._transport.url.replace("http", "ws", 1)
         path = f"/v1/leases/{calls.segment(self._lease.lease_id)}/exec"
         try:
-            self._socket = await connect(
+            return await connect(
                 f"{url}{path}?epoch={self._lease.view.epoch}",
                 additional_headers=self._transport.headers,
                 ssl=self._transport.ssl,
@@ -226,12 +243,10 @@ class RunningCommand:
                 compression=None,
                 proxy=None,
             )
-            await self._send(self._first)
         except InvalidStatus as error:
             raise refusal(error.response.status_code, bytes(error.response.body or b"")) from error
         except (InvalidHandshake, OSError) as error:
             raise unreachable(self._transport.url, error) from error
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._socket is not None:

@@ -27,7 +27,7 @@ RETRY_MS: Final = 10_000
 PAUSE_MS_MIN: Final = 100
 PAUSE_MS_MAX: Final = 2_000
 
-_TRY_AGAIN: Final = frozenset({429, 502, 503, 504})
+TRY_AGAIN: Final = frozenset({429, 502, 503, 504})
 """Statuses that say nothing about the request itself (RFC 9110 15.6, RFC 6585 4)."""
 
 
@@ -94,7 +94,7 @@ class Transport:
                 if not await pauses.pause():
                     raise
             except ClientError as error:
-                if error.status not in _TRY_AGAIN or not await pauses.pause(
+                if error.status not in TRY_AGAIN or not await pauses.pause(
                     error.problem.retry_after_ms
                 ):
                     raise

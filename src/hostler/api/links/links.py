@@ -31,6 +31,7 @@ class AgentLinks:
         self.engine = engine
         self._sessions: dict[NodeId, AgentSession] = {}
         self._looked_at_ms = 0
+        self._awaited: dict[NodeId, list[asyncio.Future[AgentSession]]] = {}
 
     # -- the engine's side -------------------------------------------------------------------
 
@@ -68,7 +69,7 @@ class AgentLinks:
             follow=follow,
             tail_bytes=tail_bytes,
         )
-        stream = self._connected(node_id).open(first)
+        stream = (await self._reached(node_id)).open(first)
         try:
             yield stream
         finally:
@@ -83,6 +84,7 @@ class AgentLinks:
         Raises:
             AgentUnreachable: The node is not connected.
         """
+        session = await self._reached(node_id)
         first = ExecStart(
             request_id=secrets.token_hex(8),
             lease_id=lease_id,
@@ -95,7 +97,7 @@ class AgentLinks:
                 lambda fleet: fleet.index.leases_by_node.keys(node_id)
             ),
         )
-        stream = self._connected(node_id).open(first)
+        stream = session.open(first)
         try:
             yield stream
         finally:
@@ -131,6 +133,9 @@ class AgentLinks:
         session.connection = connection
         session.parted_at_ms = None
         session.heard_at_ms = self.engine.clock.now_ms()
+        for arrival in self._awaited.get(session.node_id, ()):
+            if not arrival.done():
+                arrival.set_result(session)
 
     async def disconnected(self, session: AgentSession, connection: Connection) -> None:
         """Note that a connection has ended, and tell the core if the node has no other."""
@@ -173,6 +178,24 @@ class AgentLinks:
         if session is None or session.connection is None:
             raise AgentUnreachable(node_id)
         return session
+
+    async def _reached(self, node_id: NodeId) -> AgentSession:
+        """Return the session of a node, waiting a little for its link to come back."""
+        session = self._sessions.get(node_id)
+        if session is not None and session.connection is not None:
+            return session
+        arrival: asyncio.Future[AgentSession] = asyncio.get_running_loop().create_future()
+        waiting = self._awaited.setdefault(node_id, [])
+        waiting.append(arrival)
+        try:
+            async with asyncio.timeout(limits.LINK_AWAIT_MS / 1_000):
+                return await arrival
+        except TimeoutError:
+            raise AgentUnreachable(node_id) from None
+        finally:
+            waiting.remove(arrival)
+            if not waiting:
+                self._awaited.pop(node_id, None)
 
     def _part(self, session: AgentSession, why: str) -> None:
         session.end(Failed("session_ended", why))
