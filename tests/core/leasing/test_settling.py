@@ -3,7 +3,7 @@
 import pytest
 
 from hostler.core import limits
-from hostler.core.inputs import HeartbeatLease, ReleaseLease
+from hostler.core.inputs import HeartbeatLease, ReleaseLease, ServerStarted
 from hostler.core.replies import Accepted, Refused
 from hostler.model.lease import LeaseOutcome, LeasePhase
 from hostler.model.node import NodePhase, RetireReason
@@ -103,6 +103,16 @@ def test_heartbeats_do_not_stretch_the_longest_hold(rental: NewRental) -> None:
     world.advance(8_000)
     assert world.now(lease).outcome is LeaseOutcome.EXPIRED
     assert "lease_ms_max" in world.now(lease).outcome_detail
+
+
+def test_silence_counts_only_while_the_server_listens(rental: NewRental) -> None:
+    world = rental(a_pool(tiers=OWN, lease_ms=5_000, lease_ms_max=60_000), a_node())
+    lease = world.acquire()
+    world.run(ServerStarted(), at_ms=50_000)
+    assert world.now(lease).phase is LeasePhase.HELD
+    assert world.now(lease).expires_at_ms == 55_000
+    world.advance(55_000)
+    assert world.now(lease).outcome is LeaseOutcome.EXPIRED
 
 
 @pytest.mark.parametrize("kind", [HeartbeatLease, ReleaseLease])

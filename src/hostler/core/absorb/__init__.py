@@ -101,6 +101,7 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901  # one arm an input:
         case ContactResumed():
             agents.contact(txn, one)
         case ServerStarted():
+            leases.server_started(txn)
             configuration.server_started(txn, one)
         case FullScan():
             txn.touch_all()

@@ -198,6 +198,18 @@ def heartbeat(txn: Txn, one: HeartbeatLease) -> None:
         txn.accept(one.request_id, lease.lease_id)
 
 
+def server_started(txn: Txn) -> None:
+    """Give every holder its whole time to be heard: nobody listened while the server was away.
+
+    The longest hold that a pool allows goes on counting; it has nothing to do with silence.
+    """
+    held = txn.fleet.index.leases_held
+    for pool in held.buckets():
+        for lease_id in held.keys(pool):
+            lease = txn.fleet.leases[lease_id]
+            txn.change(lease, expires_at_ms=txn.now_ms + lease.lease_ms)
+
+
 def release(txn: Txn, one: ReleaseLease) -> None:
     """End a held lease with an outcome, or leave the line; once ended, nothing changes any more."""
     lease = _allowed(txn, one)
