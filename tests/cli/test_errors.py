@@ -44,10 +44,7 @@ CASES: list[tuple[Exception, ExitCode, list[str]]] = [
     (
         Unreachable("http://x", "no connection"),
         ExitCode.UNREACHABLE,
-        [
-            "hostler: cannot reach the server at http://x: no connection",
-            "hint: is `hostler server` running there?",
-        ],
+        ["hostler: cannot reach the server at http://x: no connection"],
     ),
     (refused(404), ExitCode.NOT_FOUND, ["hostler: it cannot be"]),
     (refused(409), ExitCode.REFUSED, ["hostler: it cannot be"]),

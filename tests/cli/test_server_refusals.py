@@ -2,16 +2,18 @@
 
 import os
 import resource
+import signal
 import socket
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import CONFIGURATION, Cli, environment, start_server
+from tests.cli.conftest import CONFIGURATION, Cli, Ended, environment, start_server
 
 
 def configuration(tmp_path: Path, text: str = CONFIGURATION) -> Path:
@@ -161,3 +163,50 @@ def test_a_store_that_another_server_holds_is_told(tmp_path: Path, cli: Cli) -> 
         assert "another server" in one_message(ended.err)
     finally:
         assert first.end() == 0
+
+
+def fill(path: Path) -> None:
+    """Leave no room on the disk of a file."""
+    with suppress(OSError), path.open("wb", buffering=0) as filler:
+        while True:
+            filler.write(bytes(4096))
+
+
+def test_a_disk_that_fills_up_later_refuses_changes_and_nothing_else(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False).returncode != 0:
+        return  # without a disk of its own this would fill the developer's
+    bundle = tmp_path / "bundle.yaml"
+    server = start_server(tmp_path, CONFIGURATION, "--data", str(disk / "data"))
+    monkeypatch.setenv("HOSTLER_SERVER", server.url)
+    try:
+        ended = Ended(0, "", "")
+        fill(disk / "filler")
+        for number in range(50):
+            bundle.write_text(BUNDLE.format(number=number))
+            ended = cli("apply", "-f", str(bundle))
+            if ended.code:
+                break
+        assert ended.code == 1
+        assert one_message(ended.err).startswith("the disk of the store is full: free some room")
+        assert cli("get", "bundles").code == 0
+        (disk / "filler").unlink()
+        assert cli("apply", "-f", str(bundle)).code == 0
+        assert server.end() == 0
+    finally:
+        server.process.kill()
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+BUNDLE = "bundle: b{number}\npool: studio\njobs: [{{name: j, run: {{argv: [a]}}}}]\n"
+
+
+def test_asking_twice_to_end_ends_at_once(tmp_path: Path) -> None:
+    server = start_server(tmp_path, CONFIGURATION, "--ephemeral")
+    server.process.send_signal(signal.SIGINT)
+    assert server.end() in (0, -signal.SIGINT)
+    assert "Traceback" not in server.log.read_text()

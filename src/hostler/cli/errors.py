@@ -137,8 +137,7 @@ def told(error: Exception) -> tuple[ExitCode, list[str]]:
         case HostlerError() if hasattr(error, "problem"):
             return _told_by_server(error)
         case HostlerError(code="unreachable"):
-            hint = "" if "hostler server" in error.message else "is `hostler server` running there?"
-            return ExitCode.UNREACHABLE, [*_headline(error.message), *_hinted(hint)]
+            return ExitCode.UNREACHABLE, _headline(error.message)
         case Rejected():
             return _told_locally(error)
         case HostlerError():

@@ -138,6 +138,7 @@ def agent(
 
     target = resolve(server, None)
     configure_logs(log_format, is_verbose=verbose)
+    authority = ca_file or target.tls_ca
     options = AgentOptions(
         server_url=target.url,
         data_folder="",
@@ -152,7 +153,7 @@ def agent(
             capability or [],
             device or [],
         ),
-        ca_file=None if ca_file is None else str(ca_file),
+        ca_file=None if authority is None else str(authority),
         is_work_stopped_on_exit=stop_work_on_exit,
     )
     for folder in _free_folders(target.url, pool, tier) if data is None else (data,):

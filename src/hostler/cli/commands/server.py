@@ -298,8 +298,15 @@ def _welcome(options: Options, url: str, fleet_id: str, admin_file: Path | None)
         )
     if admin_file is not None:
         lines.append(f"  the first admin's token is in {admin_file}")
+
+    def proof(pool: str, tier: str) -> str:
+        asked = f"--pool {pool} --tier {tier}"
+        if is_loopback(options.bind):
+            return asked
+        return f"--join-token-file FILE  (of: hostler token create NAME --role agent {asked})"
+
     lines += [
-        f"  agents join with: hostler agent{_elsewhere(url)} --pool {name} --tier {tier.name}"
+        f"  agents join with: hostler agent{_elsewhere(url)} {proof(name, tier.name)}"
         for name, pool in pools.items()
         for tier in pool.tiers
         if tier.kind == "fixed"
