@@ -29,6 +29,7 @@ from hostler.sim.scenario import (
     AcquireLeases,
     ChangeConfiguration,
     OperateNodes,
+    RestNowAndThen,
     Scenario,
     SubmitBundles,
 )
@@ -38,6 +39,7 @@ from hostler.sim.upkeep import Upkeep
 from hostler.sim.workloads.bundles import Submitters
 from hostler.sim.workloads.leases import Lessees
 from hostler.sim.workloads.operators import Configurers, NodeOperators
+from hostler.sim.workloads.rhythm import keep_doing
 from hostler.sim.world import Violation, World
 
 LOOK_EVERY_MS: Final = 5_000
@@ -133,10 +135,22 @@ class History:
                     Lessees(self.client, workload, lease_ms_by_pool).begin()
                 case OperateNodes():
                     NodeOperators(self.client, self.server, workload).begin()
+                case RestNowAndThen():
+                    self._rest_now_and_then(workload)
                 case ChangeConfiguration():
                     pass  # the configurers have it
         for fault in self.scenario.fault:
             let_go_wrong(self, fault)
+
+    def _rest_now_and_then(self, plan: RestNowAndThen) -> None:
+        world = self.world
+        rng = world.stream("workload", "rest")
+
+        def rest() -> None:
+            world.probe("people.rested")
+            world.rests_until_ms = world.now_ms + rng.between(*plan.rest_ms)
+
+        keep_doing(world, rng, plan.per_hour, rest)
 
     def _heal(self) -> None:
         """End all faults. What is under way goes on, as does what has been asked for."""

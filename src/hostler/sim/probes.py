@@ -42,6 +42,7 @@ REQUIRED: Final = (
     "network.partition",
     "network.request_lost",
     "operator.disabled_pool",
+    "people.rested",
     "server.clock_jumped",
     "server.crashed_after_call_before_settle",
     "server.crashed_after_claim_before_load",

@@ -120,7 +120,14 @@ class ChangeConfiguration(
     per_hour: int = 6
 
 
-Workload = SubmitBundles | AcquireLeases | OperateNodes | ChangeConfiguration
+class RestNowAndThen(_Part, frozen=True, kw_only=True, tag="rest", tag_field="kind"):
+    """Nobody wants anything for a while: what stands idle is let go, and timers are alone."""
+
+    per_hour: int = 6
+    rest_ms: Range = (60_000, 300_000)
+
+
+Workload = SubmitBundles | AcquireLeases | OperateNodes | ChangeConfiguration | RestNowAndThen
 
 
 class CrashServer(_Part, frozen=True, kw_only=True, tag="crash_server", tag_field="kind"):

@@ -29,6 +29,7 @@ from hostler.sim.scenario import (
     PauseAgents,
     Phases,
     PoolPlan,
+    RestNowAndThen,
     Scenario,
     SettingsPlan,
     SubmitBundles,
@@ -172,6 +173,9 @@ def _workload(stream: StreamOf) -> tuple[Workload, ...]:
     rng = stream("change_configuration")
     if rng.chance(400_000):
         found.append(ChangeConfiguration(per_hour=rng.choice((4, 20))))
+    rng = stream("rest")
+    if rng.chance(250_000):
+        found.append(RestNowAndThen(per_hour=rng.choice((4, 12))))
     return tuple(found)
 
 

@@ -33,6 +33,7 @@ class World:
         seed: Decides every draw.
         now_ms: The true time. Clocks of machines and of the server differ from it.
         event_count: How many things have happened.
+        rests_until_ms: People want nothing before this instant.
         is_calm: The faults are over: parts of the world behave from here on.
         probes: How often each rare branch was taken.
     """
@@ -41,6 +42,7 @@ class World:
         self.seed = seed
         self.now_ms = WORLD_BEGINS_AT_MS
         self.event_count = 0
+        self.rests_until_ms = 0
         self.is_calm = False
         self.probes: Counter[str] = Counter()
         self.lines: deque[str] = deque(maxlen=LOG_LINES_KEPT)

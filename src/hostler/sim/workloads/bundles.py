@@ -18,7 +18,7 @@ from hostler.model.pool import Band
 from hostler.model.shape import CapabilityRequest, Requirement
 from hostler.sim.client import Client
 from hostler.sim.scenario import SubmitBundles
-from hostler.sim.workloads.rhythm import keep_doing
+from hostler.sim.workloads.rhythm import keep_wanting
 
 STOP_GRACE_MS = 4_000
 """Of every job; scenarios leave so much time between fencing and loss."""
@@ -37,7 +37,7 @@ class Submitters:
 
     def begin(self) -> None:
         """Begin to submit."""
-        keep_doing(self._client.world, self._rng, self._plan.bundles_per_hour, self._act)
+        keep_wanting(self._client.world, self._rng, self._plan.bundles_per_hour, self._act)
 
     def _act(self) -> None:
         rng = self._rng

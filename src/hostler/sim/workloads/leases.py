@@ -10,7 +10,7 @@ from hostler.model import Lease
 from hostler.model.lease import LeaseOutcome, LeasePhase
 from hostler.sim.client import Client
 from hostler.sim.scenario import AcquireLeases
-from hostler.sim.workloads.rhythm import keep_doing
+from hostler.sim.workloads.rhythm import keep_wanting
 
 
 class Lessees:
@@ -27,7 +27,7 @@ class Lessees:
 
     def begin(self) -> None:
         """Begin to take leases."""
-        keep_doing(self.client.world, self.rng, self.plan.leases_per_hour, self._act)
+        keep_wanting(self.client.world, self.rng, self.plan.leases_per_hour, self._act)
 
     def _act(self) -> None:
         self._count += 1

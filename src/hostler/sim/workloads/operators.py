@@ -12,7 +12,7 @@ from hostler.sim.client import Client
 from hostler.sim.configuration import configuration
 from hostler.sim.scenario import ChangeConfiguration, FleetPlan, OperateNodes, PoolPlan, TierPlan
 from hostler.sim.server import Server
-from hostler.sim.workloads.rhythm import keep_doing
+from hostler.sim.workloads.rhythm import keep_wanting
 
 
 class NodeOperators:
@@ -26,7 +26,7 @@ class NodeOperators:
 
     def begin(self) -> None:
         """Begin to operate."""
-        keep_doing(self._client.world, self._rng, self._plan.per_hour, self._act)
+        keep_wanting(self._client.world, self._rng, self._plan.per_hour, self._act)
 
     def _act(self) -> None:
         self._server.read(self._pick)
@@ -76,7 +76,7 @@ class Configurers:
         """Apply the first configuration, then change it now and then."""
         self._apply(self._first)
         if self._plan is not None:
-            keep_doing(self._client.world, self._rng, self._plan.per_hour, self._act)
+            keep_wanting(self._client.world, self._rng, self._plan.per_hour, self._act)
 
     def _act(self) -> None:
         if not self._is_asking:

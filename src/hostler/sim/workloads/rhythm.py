@@ -11,6 +11,16 @@ from hostler.sim.world import World
 _HOUR_MS: Final = 3_600_000
 
 
+def keep_wanting(world: World, rng: Stream, per_hour: int, act: Callable[[], None]) -> None:
+    """Act as `keep_doing` does, but not while people rest."""
+
+    def unless_resting() -> None:
+        if world.now_ms >= world.rests_until_ms:
+            act()
+
+    keep_doing(world, rng, per_hour, unless_resting)
+
+
 def keep_doing(world: World, rng: Stream, per_hour: int, act: Callable[[], None]) -> None:
     """Act again and again, at the given rate in the mean, until the world is calm."""
     if per_hour <= 0:
