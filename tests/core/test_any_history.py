@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from hostler.core.step import step
 from hostler.model.node import NodePhase
 from tests.core.history import History
 from tests.core.mirror import contents, places_are_true, reloaded, snapshot, timers
+
+pytestmark = pytest.mark.slow
 
 BATCH_COUNT_MAX = 25
 Below = Callable[[int], int]
@@ -61,7 +64,7 @@ def nothing(_fleet: Fleet, _delta: Delta, _batch: list[AnyInput]) -> None:
     """Look at nothing."""
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_what_must_hold_holds_after_every_step(data: st.DataObject) -> None:
     def look(fleet: Fleet, delta: Delta, _batch: list[AnyInput]) -> None:
@@ -72,7 +75,7 @@ def test_what_must_hold_holds_after_every_step(data: st.DataObject) -> None:
     live(numbers(data), look)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_a_second_look_finds_nothing_to_do(data: st.DataObject) -> None:
     """Every controller, run again on the state that it left, writes nothing."""
@@ -90,7 +93,7 @@ def test_a_second_look_finds_nothing_to_do(data: st.DataObject) -> None:
     live(numbers(data), look)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_a_dropped_step_leaves_no_trace(data: st.DataObject) -> None:
     fleet = live(numbers(data), nothing)
@@ -103,7 +106,7 @@ def test_a_dropped_step_leaves_no_trace(data: st.DataObject) -> None:
         assert snapshot(fleet) == before
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_a_fleet_that_is_loaded_is_the_fleet_that_lived(data: st.DataObject) -> None:
     fleet = live(numbers(data), nothing)
@@ -113,7 +116,7 @@ def test_a_fleet_that_is_loaded_is_the_fleet_that_lived(data: st.DataObject) -> 
     assert timers(again, after_ms=fleet.now_ms) == timers(fleet, after_ms=fleet.now_ms)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_the_same_history_ends_in_the_same_bytes(data: st.DataObject) -> None:
     steps: list[tuple[int, list[AnyInput], str]] = []
@@ -131,7 +134,7 @@ def test_the_same_history_ends_in_the_same_bytes(data: st.DataObject) -> None:
     assert again.digest() == fleet.digest()
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_a_machine_that_may_exist_has_a_record_or_a_command(data: st.DataObject) -> None:
     """Never a paid machine without a record: every launch is a node until its machine is gone."""

@@ -81,9 +81,11 @@ class UseIndex:
         )
         if not (new or old).offer:  # type: ignore[union-attr]  # a write has one side at least
             return  # it joined: nobody launches the like of it, and nobody lets it go
-        self.incoming.move(key, _offer(old, was, _INCOMING), _offer(new, now, _INCOMING))
-        self.idle_by_offer.move(key, _offer(old, was, _IDLE), _offer(new, now, _IDLE))
-        self.warm_launched.set(key, _spare_time_place(new, now))
+        if was is Use.INCOMING or now is Use.INCOMING:
+            self.incoming.move(key, _offer(old, was, _INCOMING), _offer(new, now, _INCOMING))
+        if was in _IDLE or now in _IDLE:
+            self.idle_by_offer.move(key, _offer(old, was, _IDLE), _offer(new, now, _IDLE))
+            self.warm_launched.set(key, _spare_time_place(new, now))
 
 
 def _is_alike(old: Node | None, new: Node | None) -> bool:

@@ -1,5 +1,6 @@
 """Sizing: floors of what is idle, spares, what waits in line, and what may be let go."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -235,7 +236,8 @@ def test_slots_follow_the_pool_as_far_as_leases_allow(stable: NewStable) -> None
 # -- no machine is bought to be let go ---------------------------------------------------------
 
 
-@settings(max_examples=40)
+@pytest.mark.slow
+@settings(max_examples=25)
 @given(data=st.data())
 def test_after_a_quiet_time_nothing_more_is_launched(data: st.DataObject) -> None:
     """Whatever the settings and the load were, a fleet that is left alone comes to rest."""
