@@ -281,3 +281,30 @@ def test_those_who_come_together_are_served_in_their_order(rental: NewRental) ->
     assert world.answered("urgent").node_id == "n-1"
     assert world.answered("plain").node_id == "n-2"
     assert world.answered("later").phase is LeasePhase.WAITING
+
+
+def test_a_key_outlives_the_record_of_its_lease(rental: NewRental) -> None:
+    world = rental(a_pool(tiers=OWN), a_node())
+    lease = world.acquire(idempotency_key="k")
+    world.release(lease)
+    world.advance(1_000_000)
+    assert lease.lease_id not in world.fleet.leases
+    assert world.refused(idempotency_key="k").code == "lease_forgotten"
+    world.advance(86_400_000)
+    assert world.acquire(idempotency_key="k").phase is LeasePhase.HELD
+
+
+def test_who_does_not_want_to_wait_is_not_told_of_the_line(rental: NewRental) -> None:
+    world = rental(a_pool(tiers=OWN, waiting_count_max=1), a_node())
+    world.acquire()
+    world.acquire(timeout_ms=9_000)
+    assert world.refused().code == Reason.OVERLOADED
+    assert world.acquire(timeout_ms=0).reason is Reason.TIMED_OUT
+
+
+def test_capabilities_that_are_not_reported_yet_may_turn_out_to_fit(rental: NewRental) -> None:
+    world = rental(a_pool(tiers=OWN), a_node(shape=Shape(capabilities=None)))
+    waiting = world.acquire(requirement=GPU)
+    assert waiting.phase is LeasePhase.WAITING
+    assert world.acquire(requirement=Requirement(capacity=1)).phase is LeasePhase.WAITING
+    assert world.acquire().phase is LeasePhase.HELD
