@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 
 from hostler.api import limits
 from hostler.api.links.session import AgentSession, Connection
-from hostler.api.links.streams import AgentStream
+from hostler.api.links.streams import AgentStream, StreamBroken
 from hostler.base.errors import Failed
 from hostler.base.ids import NodeId
 from hostler.core.inputs import AnyInput, ContactResumed, SilenceNoticed
@@ -83,8 +83,13 @@ class AgentLinks:
 
         Raises:
             AgentUnreachable: The node is not connected.
+            StreamBroken: The lease ended while we waited for the node.
         """
         session = await self._reached(node_id)
+        # From here to the sending nothing is waited for: what is told is so when it is told.
+        held = await self.engine.read(lambda fleet: fleet.index.leases_by_node.keys(node_id))
+        if lease_id not in held:
+            raise StreamBroken("lease_ended", "the lease has ended", lease_id=lease_id)
         first = ExecStart(
             request_id=secrets.token_hex(8),
             lease_id=lease_id,
@@ -93,9 +98,7 @@ class AgentLinks:
             env=start.env,
             cwd=start.cwd,
             has_stdin=start.has_stdin,
-            held_lease_ids=await self.engine.read(
-                lambda fleet: fleet.index.leases_by_node.keys(node_id)
-            ),
+            held_lease_ids=held,
         )
         stream = session.open(first)
         try:

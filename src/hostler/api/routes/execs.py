@@ -75,7 +75,7 @@ async def _serve(api: Api, connection: Socket, lease: Lease) -> None:
     try:
         async with api.links.command(lease.node_id, lease.lease_id, lease.epoch, start) as stream:
             await _pump(api, lease, connection, stream)
-    except AgentUnreachable as error:
+    except (AgentUnreachable, StreamBroken) as error:
         await connection.send(_text(RunExit(error=error.message)))
     await connection.close(CLOSE_NORMAL)
 
