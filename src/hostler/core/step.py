@@ -1,4 +1,4 @@
-"""One step: absorb a batch of inputs, then let controllers reconcile until nothing is left to do."""
+"""One step: absorb a batch of inputs, then reconcile until nothing is left to do."""
 
 from __future__ import annotations
 

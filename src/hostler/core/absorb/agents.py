@@ -58,7 +58,9 @@ def _claim(txn: Txn, one: JoinAgent, node_id: NodeId) -> None:
     """Answer an agent that says which node it is; asking again changes nothing."""
     node = txn.fleet.nodes.get(node_id)
     if node is None:
-        txn.refuse(one.request_id, "node_not_found", f"there is no node {node_id!r}", is_missing=True)
+        txn.refuse(
+            one.request_id, "node_not_found", f"there is no node {node_id!r}", is_missing=True
+        )
     elif node.phase in _LEAVING or node.retire_reason is not None:
         txn.refuse(
             one.request_id,
