@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,19 @@ async def test_the_blocking_client_does_the_same(lab: Lab) -> None:
             assert client.delete_bundle("sleeper").bundle_id == "sleeper"
 
     await asyncio.to_thread(work)
+
+
+async def test_what_is_left_in_the_middle_ends_with_the_blocking_client(
+    lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
+    def work() -> None:
+        with SyncClient(lab.url, retry_ms=0) as client:
+            client.submit_bundle(SLEEPER)
+            left = client.events(after_seq=0)
+            assert next(left).seq == 1
+        # As when an error keeps the iterator alive until it has been told.
+        del left
+        gc.collect()
+
+    await asyncio.to_thread(work)
+    assert [record.message for record in caplog.records if record.name == "asyncio"] == []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 
 import httpx
 import msgspec
@@ -49,8 +50,9 @@ class EventStream:
         """
         while True:
             try:
-                async for event in self._connection():
-                    yield event
+                async with aclosing(self._connection()) as events:
+                    async for event in events:
+                        yield event
             except Unreachable:
                 if not await self._pauses.pause():
                     raise
@@ -62,22 +64,25 @@ class EventStream:
             if not self._follow:
                 return
 
-    async def _connection(self) -> AsyncIterator[EventView]:
+    async def _connection(self) -> AsyncGenerator[EventView]:
         """Yield the events of one connection until it ends."""
         params, headers = dict(self._params), {"Accept": "text/event-stream"}
         if self.position is not None:
             headers["Last-Event-ID"] = str(self.position)
         elif self._tail:
             params["tail"] = str(self._tail)
-        async with self._transport.stream("/v1/events", params, headers) as answer:
-            async for seq, event in _read(answer):
+        async with (
+            self._transport.stream("/v1/events", params, headers) as answer,
+            aclosing(_read(answer)) as read,
+        ):
+            async for seq, event in read:
                 self._pauses = Pauses(self._transport.retry_ms)
                 self.position = seq
                 if event is not None:
                     yield event
 
 
-async def _read(answer: httpx.Response) -> AsyncIterator[tuple[int, EventView | None]]:
+async def _read(answer: httpx.Response) -> AsyncGenerator[tuple[int, EventView | None]]:
     """Read server-sent events (WHATWG HTML 9.2.6): positions, and the event where there is one.
 
     An id without data moves the position past events that the filter leaves out.

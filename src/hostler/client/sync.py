@@ -39,6 +39,7 @@ class _Loop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._unfinished: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="hostler-client", daemon=True
         )
@@ -70,6 +71,7 @@ class _Loop:
                 if close is not None:
                     await close()
 
+        self._unfinished.append(finish)
         try:
             while True:
                 there, item = self.run(take())
@@ -77,10 +79,30 @@ class _Loop:
                     return
                 yield item
         finally:
+            self._finish(finish)
+
+    def _finish(self, finish: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Close an iteration, unless the end of all has done it."""
+        if finish in self._unfinished:
+            self._unfinished.remove(finish)
             self.run(finish())
+
+    def close_iterations(self) -> None:
+        """Close what was left in the middle of an iteration, such as by an error of its user."""
+        for finish in list(self._unfinished):
+            self._finish(finish)
+
+    async def _wind_up(self) -> None:
+        """End what still runs, as `asyncio.run` does at its end."""
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+        await self._loop.shutdown_asyncgens()
 
     def stop(self) -> None:
         """End the thread."""
+        self.run(self._wind_up())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -159,6 +181,7 @@ class SyncClient:
 
     def close(self) -> None:
         """Close all connections and end the thread."""
+        self._loop.close_iterations()
         self._loop.run(self._client.close())
         self._loop.stop()
 
