@@ -15,8 +15,8 @@ demo: ## Watch Hostler keep real video on air through a killed node and a killed
 	@tools/setup.sh demo
 	@.venv/bin/hostler demo $(ARGS)
 
-test: setup ## Run all tests
-	@$(PY) -m pytest $(ARGS)
+test: setup ## Run all tests, two at a time
+	@$(PY) -m pytest -n 2 --dist worksteal $(ARGS)
 
 check: setup ## Everything but the tests: style, types, import contracts, tidiness, generated files
 	@$(PY) tools/check.py
