@@ -1,7 +1,7 @@
 """Histories: valid inputs in any order, drawn from what the fleet is at the moment."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
 from hostler.core import inputs as given
@@ -89,7 +89,7 @@ class History:
 
     # -- drawing from what is there ----------------------------------------------------------
 
-    def _who(self) -> dict[str, str]:
+    def _who(self) -> dict[str, Any]:
         self._asked += 1
         return {"request_id": f"r{self._asked}", "principal": self.one_of(("ann", "bob"))}
 
@@ -246,7 +246,12 @@ class History:
         )
 
     def _process(self) -> given.AnyInput:
-        return self.one_of((given.ServerStarted(), given.AlarmRang(), given.FullScan()))
+        options: list[given.AnyInput] = [
+            given.ServerStarted(),
+            given.AlarmRang(),
+            given.FullScan(),
+        ]
+        return self.one_of(options)
 
     # -- outcomes ----------------------------------------------------------------------------
 
