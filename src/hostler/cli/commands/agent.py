@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import typer
@@ -15,9 +15,12 @@ import typer
 from hostler.cli import panels
 from hostler.cli.command import command
 from hostler.cli.context import ServerOption, resolve
-from hostler.cli.errors import CommandError
+from hostler.cli.errors import CommandError, ExitCode
 from hostler.cli.log_output import LogFormat, LogFormatOption, VerboseOption, configure_logs
 from hostler.cli.terminal import note
+
+if TYPE_CHECKING:
+    from hostler.agent.main import AgentOptions
 
 JOIN_TOKEN_VARIABLE: Final = "HOSTLER_JOIN_TOKEN"
 
@@ -157,6 +160,7 @@ def agent(
         is_work_stopped_on_exit=stop_work_on_exit,
     )
     for folder in _free_folders(target.url, pool, tier) if data is None else (data,):
+        _check_joins(folder, options)
         machine_id = _marked(folder)
         note(f"agent for {target.url}, in {folder}; Ctrl-C ends it and what it runs")
         try:
@@ -167,6 +171,17 @@ def agent(
                 raise
             # Another agent, started in the same instant, was quicker.
     raise CommandError("too many agents run here; name a folder with --data")
+
+
+def _check_joins(folder: Path, options: AgentOptions) -> None:
+    """Refuse an agent that is nobody yet and does not say what to join."""
+    is_somebody = (folder / "credential").exists() or options.join_token is not None
+    if not is_somebody and not (options.pool and options.tier):
+        raise CommandError(
+            "say what to join: --pool and --tier, or a token that says it",
+            code=ExitCode.BAD_INPUT,
+            hint="`hostler token create NAME --role agent --pool POOL --tier TIER` makes one",
+        )
 
 
 def _marked(folder: Path) -> str:
