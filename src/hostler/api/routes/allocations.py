@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 from litestar import Response, get
 from litestar.response import Stream
@@ -59,14 +59,15 @@ async def list_all(request: HttpRequest) -> Response[bytes]:
     bundle, node = query.text("bundle"), query.text("node")
     include_ended = query.flag("include_ended")
 
-    def keys(fleet: Fleet) -> list[str] | dict[str, Allocation]:
+    def keys(fleet: Fleet) -> Iterable[str]:
         if include_ended:
             return fleet.allocations.rows
         if node:
             return fleet.index.allocations_by_node.keys(node)
         if bundle:
             return fleet.index.allocations_by_bundle.keys(bundle)
-        return fleet.allocations.rows
+        live = fleet.index.allocations_by_phase
+        return [key for phase in live.buckets() for key in live.keys(phase)]
 
     def view(fleet: Fleet, key: str) -> AllocationView | None:
         found = fleet.allocations[key]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from litestar import Response, get, post
 
 from hostler.api.context import Api, Caller, api_of, caller_of, or_stopping
@@ -134,7 +136,18 @@ async def list_all(request: HttpRequest) -> Response[bytes]:
         )
         return views.lease(found) if is_wanted else None
 
-    return await page(request, query, lambda fleet: fleet.leases.rows, view)
+    def keys(fleet: Fleet) -> Iterable[str]:
+        if include_ended:
+            return fleet.leases.rows
+        # A busy fleet remembers far more ended leases than there are others: only those are read.
+        index, names = fleet.index, [pool] if pool else sorted(fleet.pools.rows)
+        return [
+            key
+            for name in names
+            for key in (*index.leases_held.keys(name), *index.leases_waiting.keys(name))
+        ]
+
+    return await page(request, query, keys, view)
 
 
 @get(
