@@ -7,6 +7,8 @@ the same with ten thousand leases of a capped key in line as with none.
 
 from __future__ import annotations
 
+from typing import Final
+
 from hostler.base.encoding import encode
 from hostler.core.tables import Line, Order
 from hostler.model import Lease, Pool
@@ -14,6 +16,9 @@ from hostler.model.lease import LeasePhase
 from hostler.model.shape import NOTHING_REQUIRED, Requirement
 
 _SEPARATOR = "\x00"
+
+_LAST: Final[tuple[Order, str]] = ((2**63,), "")
+"""After every place in line."""
 
 
 class _Group:
@@ -184,20 +189,17 @@ class LeaseLine:
     def _arrange(self, pool: str, key: _Key) -> None:
         """Let the groups of a key stand where its first leases do, or aside while it is capped."""
         cap = self._caps.get(pool)
-        if cap is None:
-            for group in key.groups.values():
-                self._stand(group, self._members.head(group.name), group.count)
-            return
-        left = max(0, cap - key.held_count)
+        left = None if cap is None else max(0, cap - key.held_count)
         is_aside = left == 0
-        fronts = [(self._members.head(group.name), group) for group in key.groups.values()]
-        if len(fronts) > 1 and not is_aside:
+        groups = list(key.groups.values())
+        if len(groups) > 1 and left:
             # Who of one key comes first takes what room there is.
-            fronts.sort(key=lambda front: (front[0] is None, front[0]))
-        for head, group in fronts:
-            wanted = min(group.count, left)
-            left -= wanted
-            self._stand(group, None if is_aside else head, wanted)
+            groups.sort(key=lambda group: self._members.head(group.name) or _LAST)
+        for group in groups:
+            wanted = group.count if left is None or left > group.count else left
+            if left is not None:
+                left -= wanted
+            self._stand(group, None if is_aside else self._members.head(group.name), wanted)
 
     def _stand(self, group: _Group, head: tuple[Order, str] | None, wanted: int) -> None:
         group.wish.wanted += wanted - group.wanted
