@@ -4,6 +4,7 @@ from hostler.base.ids import NodeId, ReplicaId
 from hostler.core.explain import Explanation, explain, explain_replica
 from hostler.core.inputs import ReleaseLease
 from hostler.core.sentences import SENTENCES
+from hostler.model.allocation import EndCause
 from hostler.model.node import Cordon
 from hostler.model.pool import Band
 from hostler.model.reason import Reason
@@ -180,3 +181,17 @@ def test_nodes_bundles_pools_allocations_and_leases_can_be_asked_about(
     assert explained(world, "b1").summary.startswith("It has 2 replicas, 2 placed and 0 ready")
     assert explained(world, "p").summary == "It has 1 requested node, 2 ready nodes."
     assert explain(world.fleet, "nothing") is None
+
+
+def test_a_broken_replica_says_how_it_ended_last(theatre: NewTheatre) -> None:
+    world = theatre(own_pool(), n1())
+    world.submit()
+    for number in range(6):
+        world.end_at(number * 5_000, REPLICA)
+    world.advance(40_000)
+    world.end(REPLICA, EndCause.START_FAILED, message="cannot run /x: no such file")
+    (why,) = explained(world, REPLICA).reasons
+    assert (why.reason, why.detail) == (
+        Reason.RESTART_CEILING,
+        "recovered 6 times within 1h, then start_failed on n-900001: cannot run /x: no such file",
+    )

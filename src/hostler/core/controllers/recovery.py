@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hostler.base.units import format_duration
 from hostler.core.assigning import is_broken
 from hostler.core.events import EventKind
 from hostler.core.limits import (
@@ -112,7 +113,7 @@ def _follow_rejection(txn: Txn, replica: Replica, allocation: Allocation) -> Non
 
 
 def _drop(txn: Txn, replica: Replica, allocation: Allocation, cause: EndCause) -> None:
-    told = f"{cause.value} on {allocation.node_id}; bronze is not recovered"
+    told = f"{_how_it_ended(allocation, cause)}; bronze is not recovered"
     txn.move(replica, ReplicaTrigger.GAVE_UP, reason=Reason.BAND_DROPPED, reason_detail=told)
     txn.emit(EventKind.REPLICA_DROPPED, _about(replica, allocation), cause=cause.value)
 
@@ -126,7 +127,10 @@ def _recover(txn: Txn, replica: Replica, allocation: Allocation, cause: EndCause
     window_at_ms = txn.now_ms - limits.restart_window_ms
     restarts = tuple(at_ms for at_ms in replica.restart_at_ms if at_ms > window_at_ms)
     if len(restarts) >= limits.restart_count_max:
-        _break(txn, replica, allocation, restarts, limits)
+        window = format_duration(limits.restart_window_ms)
+        last = _how_it_ended(allocation, cause)
+        told = f"recovered {len(restarts)} times within {window}, then {last}"
+        _break(txn, replica, allocation, restarts, told)
         return
     retry_at_ms = max(txn.now_ms, restarts[-1] + limits.spacing_ms) if restarts else txn.now_ms
     txn.emit(
@@ -140,7 +144,7 @@ def _recover(txn: Txn, replica: Replica, allocation: Allocation, cause: EndCause
         txn,
         replica,
         retry_at_ms,
-        f"{cause.value} on {allocation.node_id}",
+        _how_it_ended(allocation, cause),
         avoided=avoided,
         restarts=(*restarts, retry_at_ms),
     )
@@ -151,9 +155,8 @@ def _break(
     replica: Replica,
     allocation: Allocation,
     restarts: tuple[int, ...],
-    limits: RecoveryLimits,
+    told: str,
 ) -> None:
-    told = f"{len(restarts)} recoveries within {limits.restart_window_ms} ms, and it failed again"
     txn.move(
         replica,
         ReplicaTrigger.CEILING_REACHED,
@@ -162,6 +165,18 @@ def _break(
         restart_at_ms=restarts,
     )
     txn.emit(EventKind.REPLICA_BROKEN, _about(replica, allocation), restart_count=len(restarts))
+
+
+def _how_it_ended(allocation: Allocation, cause: EndCause) -> str:
+    """Say what a person would look for in the log: the cause, where, and the agent's own words."""
+    ended, told = allocation.ended, f"{cause.value} on {allocation.node_id}"
+    if ended is None:
+        return told
+    if ended.exit_code is not None:
+        told += f" with {ended.exit_code}"
+    elif ended.signal is not None:
+        told += f" by signal {ended.signal}"
+    return f"{told}: {ended.message}" if ended.message else told
 
 
 def _back_off(
