@@ -154,7 +154,7 @@ def plan_lines(view: PlanView) -> list[str]:
     width = max((len(one.replica_id) for one in view.replicas), default=0)
     for one in view.replicas:
         lines.append(_planned_line(one, width))
-        if one.outcome == "waiting" and one.trace:
+        if one.outcome == "waiting" and one.trace not in ("", one.reason_detail):
             lines.append(" " * (width + 6) + one.trace)
     waiting = sum(one.outcome == "waiting" for one in view.replicas)
     parts = [counted(len(view.replicas), "replica")]

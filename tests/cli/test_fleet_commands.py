@@ -1,0 +1,165 @@
+"""Commands against a server with two real nodes: what they show and do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import CONFIGURATION, Cli, ServerProcess, environment, start_server
+from tests.eventually import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+SERVICE = """\
+bundle: web
+pool: studio
+labels: {team: web}
+jobs:
+  - name: site
+    requires: {capacity: 2, cores: 100m, memory: 1MiB}
+    run:
+      argv: [sh, -c, "echo hello; touch up; while :; do sleep 0.2; done"]
+      readiness: {exec: {argv: [test, -e, up], interval: 50ms}}
+      stop: {grace: 1s}
+"""
+
+
+@pytest.fixture(scope="module")
+def fleet_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server with a node in each pool."""
+    folder = tmp_path_factory.mktemp("fleet")
+    server = start_server(folder, CONFIGURATION, "--ephemeral")
+    agents = []
+    for pool in ("studio", "runners"):
+        argv = ("--server", server.url, "--data", str(folder / pool), "--pool", pool)
+        with (folder / f"{pool}.log").open("wb") as log:
+            agents.append(
+                subprocess.Popen(
+                    [
+                        *(sys.executable, "-P", "-m", "hostler", "agent", *argv),
+                        *("--tier", "own", "--capacity", "4", "--stop-work-on-exit"),
+                    ],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=environment(),
+                    start_new_session=True,
+                )
+            )
+        eventually(lambda log=folder / f"{pool}.log": "agent started" in log.read_text())
+    yield server
+    for agent in agents:
+        agent.terminate()
+        assert agent.wait(timeout=60) == 0
+    assert server.end() == 0
+
+
+@pytest.fixture
+def fleet(fleet_server: ServerProcess, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> Cli:
+    """Run commands against the server with nodes."""
+    monkeypatch.setenv("HOSTLER_SERVER", fleet_server.url)
+    eventually(lambda: cli("get", "nodes").out.count(" ready ") == 2, what="two nodes are ready")
+    return cli
+
+
+@pytest.fixture
+def web(fleet: Cli, tmp_path: Path) -> Iterator[Cli]:
+    """The same, with a bundle that runs."""
+    file = tmp_path / "web.yaml"
+    file.write_text(SERVICE)
+    ended = fleet("apply", "-f", str(file), "--wait")
+    assert (ended.code, ended.out) == (0, "bundle/web created\n"), ended
+    yield fleet
+    fleet("delete", "bundle", "web", "--wait")
+
+
+def node_of(cli: Cli, pool: str) -> str:
+    nodes = json.loads(cli("get", "nodes", "--pool", pool, "-o", "json").out)["items"]
+    return str(nodes[0]["node_id"])
+
+
+def test_a_bundle_is_shown_from_every_side(web: Cli) -> None:
+    node = node_of(web, "studio")
+    replica = web("describe", "replica", "web/site/0").out
+    assert f"Node:                {node}" in replica
+    allocation_id = json.loads(web("get", "replica", "web/site/0", "-o", "json").out)[
+        "allocation_id"
+    ]
+    allocation = web("describe", "allocation", allocation_id).out
+    assert "Needs:         capacity 2, 0.1 cores, 1MiB" in allocation
+    assert "replica_ready" in allocation
+    bundle = web("describe", "bundle", "web").out
+    assert "Labels:             team=web" in bundle
+    assert "site   silver   capacity 2, 0.1 cores, 1MiB   exec" in bundle
+    described = web("describe", "node", node).out
+    assert "Agent:         connected" in described
+    assert "Used for:      1 placed" in described
+    assert "node_ready" in described
+    assert f"  {node}" in web("describe", "pool", "studio").out
+    assert web("get", "alloc", "--node", node, "-o", "name").out == f"allocation/{allocation_id}\n"
+    assert "capacity 4" in web("get", "nodes", "-o", "wide").out
+
+
+def test_logs_are_what_the_job_wrote(web: Cli) -> None:
+    assert web("logs", "web/site/0").out == "hello\n"
+    assert web("logs", "replica/web/site/0", "--tail", "3").out == "lo\n"
+
+
+def test_an_explanation_names_what_keeps_a_replica_from_a_node(web: Cli) -> None:
+    here, there = node_of(web, "studio"), node_of(web, "runners")
+    assert f"It runs on {here} and is ready." in web("explain", "web/site/0").out
+    kept = web("explain", "replica", "web/site/0", "--node", there).out
+    assert f"From {there} it is kept by:\n  wrong_pool" in kept
+    assert web("explain", "web/site/0", "--node", "n-999").code == 3
+    assert web("explain", f"node/{here}").out.startswith(f"node {here} is ready\n")
+
+
+def test_a_node_is_drained_and_taken_back(web: Cli) -> None:
+    node = node_of(web, "studio")
+    assert web("cordon", node, "--reason", "kernel").out == f"node/{node} cordoned\n"
+    assert "ready cordoned" in web("get", "nodes").out
+    assert "Cordoned by:   local kernel" in web("describe", "node", node).out
+    drained = web("drain", node, "--deadline", "10s", "--wait")
+    assert drained.out == f"node/{node} draining\nnode/{node} drained\n"
+    assert "no_capacity" in web("get", "replicas").out
+    assert web("uncordon", node).out == f"node/{node} uncordoned\n"
+    eventually(lambda: " ready " in web("get", "replicas").out, what="the replica is back")
+
+
+def test_a_command_runs_as_if_it_ran_here(fleet: Cli, capfd: pytest.CaptureFixture[str]) -> None:
+    argv = ("run", "--pool", "runners", "--no-stdin", "-e", "WHO=me", "--")
+    ended = fleet(*argv, "sh", "-c", "echo $WHO; echo no >&2; exit 7")
+    assert (ended.code, ended.out, ended.err) == (7, "me\n", "no\n")
+    missing = fleet(*argv, "no-such-program")
+    assert missing.code == 127
+    assert missing.err == "hostler: no-such-program: there is no such program\n"
+    assert fleet("run", "-p", "runners", "-e", "=x", "--", "true").code == 2
+
+
+def test_the_life_of_a_lease(fleet: Cli) -> None:
+    node = node_of(fleet, "runners")
+    acquired = fleet("lease", "acquire", "--pool", "runners", "--for", "1m")
+    lease_id = acquired.out.split()[0].removeprefix("lease/")
+    assert acquired.out.startswith(f"lease/{lease_id} held on {node}, expires in ")
+    assert f"`hostler lease renew {lease_id}`" in acquired.err
+    assert fleet("run", "--lease", lease_id, "--no-stdin", "--", "echo", "hi").out == "hi\n"
+    waiting = fleet("lease", "acquire", "--pool", "runners", "--timeout", "10ms")
+    assert waiting.code == 4
+    assert "1/1 leased" in fleet("get", "nodes").out
+    assert fleet("lease", "renew", lease_id).out.startswith(f"lease/{lease_id} held")
+    shown = fleet("lease", "show", lease_id).out
+    assert "Expires in:" in shown
+    assert f"Node:           {node}" in shown
+    released = fleet("lease", "release", lease_id).out
+    assert released == f"lease/{lease_id} settled (healthy) on {node}\n"
+    late = fleet("lease", "renew", lease_id)
+    assert (late.code, late.err) == (
+        4,
+        f"hostler: lease {lease_id} is not held any more: healthy\n",
+    )
+    assert "healthy" in fleet("get", "leases", "--all").out
