@@ -125,6 +125,10 @@ class Fleet:
         self.event_seq += len(delta.events)
         for key, controller, note in delta.notes:
             self._note(key, controller, note)
+        if self.notes:
+            for (kind, key), record in delta.changes.items():
+                if record is None and kind in _NOTED:
+                    self.notes.pop(key, None)
 
     def _note(self, key: str, controller: str, note: Note | None) -> None:
         by_controller = self.notes.setdefault(key, {})
@@ -156,5 +160,8 @@ class Fleet:
         }
         return digest(encode(content))
 
+
+_NOTED = frozenset({Allocation.KIND, Lease.KIND, Node.KIND, Pool.KIND, Replica.KIND})
+"""Kinds that controllers have something to say about; it is forgotten with the record."""
 
 _LOAD_RANK = {Settings.KIND: 0, Pool.KIND: 1}

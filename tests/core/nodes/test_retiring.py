@@ -107,6 +107,7 @@ def test_a_retired_node_is_forgotten_and_then_its_pool(stable: NewStable) -> Non
     assert not len(world.fleet.nodes)
     world.advance(ENDED_MS + 120_000)
     assert not len(world.fleet.providers)
+    assert world.fleet.notes == {}
 
 
 def test_a_pause_is_remembered_for_a_while_after_its_end(stable: NewStable) -> None:
