@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from pathlib import Path
 
 import pytest
 
+from hostler.agent.strays import marked
 from hostler.wire.agent import (
     STREAM_CHUNK_BYTES_MAX,
     STREAM_WINDOW_BYTES,
     CancelStream,
+    EndLease,
     ExecInput,
     ExecOutput,
     ExecSignal,
@@ -130,3 +133,20 @@ async def test_a_lost_session_kills_its_commands(agent: RealAgent, server: TinyS
     await server.greeted(2)
     await server.say(ExecStart(request_id="q", lease_id="l", lease_epoch=1, argv=["true"]))
     assert (await server.exec_ended("q")).exit_code == 0
+
+
+@pytest.mark.parametrize("stream", ["", " >/dev/null 2>&1"])
+async def test_a_command_ends_though_somebody_holds_its_output_and_the_lease_ends_him(
+    agent: RealAgent, server: TinyServer, tmp_path: Path, stream: str
+) -> None:
+    await agent.start()
+    note = tmp_path / "there"
+    left = f"setsid sh -c 'echo >{note}; exec sleep 600'{stream} & until test -e {note}; do :; done"
+    await server.say(an_exec("sh", "-c", f"{left}; echo out"))
+    assert (await server.exec_ended("r")).exit_code == 0
+    assert server.output("r") == b"out\n"
+    mark = f"HOSTLER_LEASE_FOLDER={agent.data.leases}/"
+    assert len(marked(mark)) == 1
+    await server.say(EndLease(command_id="l/end/1", node_epoch=1, lease_id="l", epoch=1))
+    await server.answered("l/end/1")
+    assert not marked(mark)

@@ -1,8 +1,9 @@
 """Runs leased commands: each in its own process group, its data streamed with back-pressure.
 
 A command ends when its main process does: its group is killed, and what it wrote is passed on. What
-left the group lives on under the lease, so that one command may start what the next one uses; with
-the lease it is found by its environment and killed. The agent's warden (`hostler.agent.strays`)
+left the group lives on under the lease, so that one command may start what the next one uses (it
+had better write elsewhere: nobody reads the command's streams then); with the lease it is found by
+its environment and killed. The agent's warden (`hostler.agent.strays`)
 does the same if the agent dies.
 """
 
@@ -26,7 +27,14 @@ from hostler.agent.runtime.supervised import signal_name
 from hostler.agent.strays import ROUND_S, ROUNDS_MAX, kill_marked
 from hostler.agent.tasks import Tasks
 from hostler.base.errors import Rejected
-from hostler.wire.agent import AgentMessage, ExecInput, ExecOutput, ExecStart, StreamCredit
+from hostler.wire.agent import (
+    STREAM_CHUNK_BYTES_MAX,
+    AgentMessage,
+    ExecInput,
+    ExecOutput,
+    ExecStart,
+    StreamCredit,
+)
 from hostler.wire.stream import ReceiveWindow
 
 DRAIN_S: Final = 0.5
@@ -38,6 +46,49 @@ NOT_RUNNABLE_STATUS: Final = 126
 """What shells exit with (POSIX.1-2024 2.8.2); the node is as good as before."""
 
 
+class _Streams(asyncio.subprocess.SubprocessStreamProtocol):
+    """A command's streams, and its end.
+
+    The process that asyncio makes out of them waits in Python before 3.13 until nobody holds the
+    output open, which somebody who left the group may do for ever (cpython issue 119710).
+    """
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        super().__init__(limit=STREAM_CHUNK_BYTES_MAX, loop=loop)
+        self.exited = asyncio.Event()
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self.exited.set()
+
+
+class _Process:
+    """A started command."""
+
+    def __init__(self, transport: asyncio.SubprocessTransport, streams: _Streams) -> None:
+        self._transport = transport
+        self._streams = streams
+        self.pid = transport.get_pid()
+        self.stdin = streams.stdin
+        self.stdout = streams.stdout
+        self.stderr = streams.stderr
+
+    @property
+    def returncode(self) -> int | None:
+        """How it ended: the exit code, or minus the signal; `None` while it runs."""
+        return self._transport.get_returncode()
+
+    async def wait(self) -> int:
+        """Return how it ended, once it has, whoever holds its output."""
+        await self._streams.exited.wait()
+        return self.returncode or 0
+
+    def close(self) -> None:
+        """Let its pipes go."""
+        self._transport.close()
+
+
 class _Running:
     """One command."""
 
@@ -45,7 +96,7 @@ class _Running:
         self.start = start
         self.gate = CreditGate()
         self.input: asyncio.Queue[ExecInput] = asyncio.Queue()
-        self.process: asyncio.subprocess.Process | None = None
+        self.process: _Process | None = None
         self.task: asyncio.Task[None] | None = None
         self.written_bytes = 0
 
@@ -143,6 +194,7 @@ class ExecRunner:
             for task in (feeding, *pumps):
                 task.cancel()
             await asyncio.gather(feeding, *pumps, return_exceptions=True)
+            process.close()
         del self._running[start.request_id]
         self._post(
             ExecFinished(
@@ -166,7 +218,7 @@ class ExecRunner:
         self._send(ExecOutput(request_id=start.request_id, stream="stderr", data=line.encode()))
         return ExecFinished(request_id=start.request_id, exit_code=status)
 
-    async def _spawn(self, start: ExecStart) -> asyncio.subprocess.Process:
+    async def _spawn(self, start: ExecStart) -> _Process:
         folder = self._data.lease(LeaseKey(start.lease_id, start.lease_epoch))
         (folder / "tmp").mkdir(mode=0o750, parents=True, exist_ok=True)
         env = environment.of_lease(start, folder, self._node)
@@ -175,7 +227,9 @@ class ExecRunner:
         if program is None:
             raise Rejected("program_not_found", "there is no such program", program=argv[0])
         pipe = asyncio.subprocess.PIPE
-        return await asyncio.create_subprocess_exec(
+        loop = asyncio.get_running_loop()
+        transport, streams = await loop.subprocess_exec(
+            _Streams,
             *argv,
             executable=program,
             stdin=pipe if start.has_stdin else asyncio.subprocess.DEVNULL,
@@ -185,8 +239,9 @@ class ExecRunner:
             cwd=folder / (start.cwd or ""),
             start_new_session=True,
         )
+        return _Process(transport, streams)
 
-    async def _feed(self, running: _Running, process: asyncio.subprocess.Process) -> None:
+    async def _feed(self, running: _Running, process: _Process) -> None:
         """Write what arrives to the command, and hand back room for more."""
         window = ReceiveWindow()
         request_id = running.start.request_id
