@@ -1,10 +1,16 @@
 """Commands against a real server: what they print, and what they exit with."""
 
 import json
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
+from hostler.cli.app import app
 from tests.cli.conftest import CONFIGURATION, Cli, ServerProcess, start_server
 
 CHANNEL = """\
@@ -252,3 +258,30 @@ def test_completion_is_a_script(cli: Cli, shell: str) -> None:
     ended = cli("completion", shell)
     assert ended.code == 0
     assert "_HOSTLER_COMPLETE" in ended.out
+
+
+def test_nothing_heavy_loads_before_a_command_runs() -> None:
+    """`hostler --help` must be quick; what it costs is then Typer's and Rich's own start."""
+    told = subprocess.run(
+        [sys.executable, "-c", "import sys, hostler.cli.app; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    heavy = {"asyncio", "httpx", "litestar", "msgspec", "numpy", "sqlalchemy", "structlog", "yaml"}
+    assert heavy.isdisjoint(told.stdout.split())
+
+
+def test_every_command_teaches(cli: Cli) -> None:
+    for path, command in walk_commands("hostler", get_command(app)):
+        assert command.help, path
+        assert "  $ " in (command.epilog or ""), f"{path} has no examples"
+
+
+def walk_commands(path: str, command: Any) -> Iterator[tuple[str, Any]]:
+    """Give every command that does something."""
+    children = getattr(command, "commands", {})
+    if not children:
+        yield path, command
+    for name, child in children.items():
+        yield from walk_commands(f"{path} {name}", child)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from enum import StrEnum
 from typing import Annotated, TypeAlias
@@ -33,6 +32,8 @@ VerboseOption: TypeAlias = Annotated[bool, typer.Option("--verbose", "-v", help=
 
 def configure_logs(format_: LogFormat, *, is_verbose: bool) -> bool:
     """Send the logs of this process to standard error; say whether they are for people."""
+    import logging
+
     import structlog
 
     is_text = format_ is LogFormat.TEXT or (format_ is LogFormat.AUTO and sys.stderr.isatty())

@@ -56,6 +56,6 @@ def register(app: typer.Typer) -> None:
     @command(app, "version", panel=panels.PROGRAM, examples="hostler version")
     def version() -> None:
         """Print the version of this program."""
-        from importlib.metadata import version as installed
+        from hostler import __version__
 
-        say(installed("hostler"))
+        say(__version__)
