@@ -43,11 +43,11 @@ class Source:
         parts = self.path.relative_to(ROOT / "src").with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
-    def comments(self) -> Iterator[tuple[int, str]]:
-        """Give every comment with its line number."""
-        for token in tokenize.generate_tokens(StringIO(self.text).readline):
-            if token.type == tokenize.COMMENT:
-                yield token.start[0], token.string
+    @cached_property
+    def comments(self) -> tuple[tuple[int, str], ...]:
+        """Every comment with its line number."""
+        tokens = tokenize.generate_tokens(StringIO(self.text).readline)
+        return tuple((t.start[0], t.string) for t in tokens if t.type == tokenize.COMMENT)
 
     def imports(self) -> Iterator[tuple[int, str]]:
         """Give every imported module with its line number, also those inside functions."""

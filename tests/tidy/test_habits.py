@@ -24,7 +24,7 @@ def test_a_note_to_come_back_has_an_issue() -> None:
     offences = [
         f"{source.name}:{line} {comment}"
         for source in everything()
-        for line, comment in source.comments()
+        for line, comment in source.comments
         if re.search(r"\bTODO\b", comment) and not re.search(r"\bTODO\(#\d+\)", comment)
     ]
     assert not offences, told(offences, "what is left to do is found by its issue: TODO(#12)")
@@ -34,7 +34,7 @@ def test_nothing_known_to_be_broken_is_committed() -> None:
     offences = [
         f"{source.name}:{line} {comment}"
         for source in everything()
-        for line, comment in source.comments()
+        for line, comment in source.comments
         if re.search(r"\b(FIXME|XXX|HACK)\b", comment)
     ]
     assert not offences, told(offences, "mend it now or file an issue and say TODO(#12)")
@@ -44,7 +44,7 @@ def test_an_exemption_names_its_code_and_its_reason() -> None:
     offences = [
         f"{source.name}:{line} {comment}"
         for source in everything()
-        for line, comment in source.comments()
+        for line, comment in source.comments
         if EXEMPTION.search(comment) and not GOOD_EXEMPTION.search(comment)
     ]
     assert not offences, told(
@@ -117,10 +117,9 @@ def test_tests_do_not_sleep() -> None:
 
 def sleeps(source: Source, name: str, call: ast.Call) -> bool:
     """Say whether a call waits for time to pass; `sleep(0)` only lets others run."""
-    imported = any(module == "time" for _, module in source.imports())
-    if name not in {"time.sleep", "asyncio.sleep", "anyio.sleep"} and not (
-        name == "sleep" and imported
-    ):
+    if name not in {"sleep", "time.sleep", "asyncio.sleep", "anyio.sleep"}:
+        return False
+    if name == "sleep" and not any(module == "time" for _, module in source.imports()):
         return False
     match call.args:
         case [ast.Constant(value=0)]:
