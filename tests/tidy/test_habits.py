@@ -10,7 +10,7 @@ from tests.tidy.sources import Source, dotted, everything, product, suite, told
 CATCHES_EVERYTHING = {
     "src/hostler/cli/errors.py": "whatever a command raises becomes one message and an exit code",
     "src/hostler/engine/dispatch.py": "a provider's defect becomes the outcome of its command",
-    "src/hostler/sim/history.py": "whatever escapes the product is told with the seed that shows it",
+    "src/hostler/sim/history.py": "whatever escapes the product is told with its seed",
 }
 
 EXEMPTION = re.compile(r"#\s*(type:\s*ignore|noqa)")
