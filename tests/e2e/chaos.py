@@ -35,6 +35,9 @@ KINDS = (
 )
 """What is struck, as a deck of cards that is shuffled again when it is used up."""
 
+STALLS = (*["stall server"] * 2, *["stall agent"] * 4)
+"""Shuffled in where things are to stand still as well."""
+
 LESSEE_COUNT = 3
 SETTLED_WITHIN_S = 60.0
 END_WITHIN_S = 30.0
@@ -44,13 +47,14 @@ class ChaosFailed(AssertionError):
     """Something did not hold; the message tells what, and what had been done."""
 
 
-async def run(seed: int, kill_count: int, pause_s_max: float) -> str:
+async def run(seed: int, kill_count: int, pause_s_max: float, stall_s_max: float = 0.0) -> str:
     """Run one seed and return its account.
 
     Raises:
         ChaosFailed: Something did not hold. The world's folder is kept.
     """
     world = ChaosWorld.create(seed)
+    world.stall_s_max = stall_s_max
     try:
         async with Client(world.demo.url, retry_ms=30_000) as client:
             told = await _run(world, client, kill_count, pause_s_max)
@@ -72,9 +76,11 @@ async def _run(world: ChaosWorld, client: Client, kill_count: int, pause_s_max: 
     await _settle(world, client)
     lessees = Lessees(world, client)
     living = [asyncio.create_task(lessees.live(f"lessee-{n}")) for n in range(LESSEE_COUNT)]
-    for number in range(kill_count):
-        if number % len(KINDS) == 0:
-            deck = world.rng.sample(KINDS, len(KINDS))
+    deck: list[str] = []
+    for _ in range(kill_count):
+        if not deck:
+            cards = KINDS + (STALLS if world.stall_s_max else ())
+            deck = world.rng.sample(cards, len(cards))
         # Nothing is waited for here: the pause is the schedule.
         await asyncio.sleep(world.rng.uniform(0, pause_s_max))
         world.strike(deck.pop())
@@ -147,10 +153,13 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1, help="how many")
     parser.add_argument("--kills", type=int, default=20, help="of each seed")
     parser.add_argument("--pause", type=float, default=2.0, help="longest between two, seconds")
+    parser.add_argument("--stall", type=float, default=0.0, help="longest of processes, seconds")
     options = parser.parse_args()
     for seed in range(options.seed, options.seed + options.seeds):
         try:
-            sys.stdout.write(asyncio.run(run(seed, options.kills, options.pause)) + "\n")
+            sys.stdout.write(
+                asyncio.run(run(seed, options.kills, options.pause, options.stall)) + "\n"
+            )
         except ChaosFailed as failure:
             sys.stdout.write(f"FAILED {failure}\n")
             return 1

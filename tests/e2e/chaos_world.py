@@ -64,6 +64,8 @@ class ChaosWorld:
     rng: random.Random
     pause_s_max: float = 1.0
     """Longest time that a killed server or agent stays away."""
+    stall_s_max: float = 0.0
+    """Longest time that a process is made to stand still."""
     kills: list[Kill] = field(default_factory=list)
     restarts: set[asyncio.Task[None]] = field(default_factory=set)
     began_s: float = field(default_factory=time.monotonic)
@@ -152,6 +154,8 @@ class ChaosWorld:
             "machine": self._kill_machine,
             "everything": self._kill_everything,
             "all but work": self._kill_all_but_work,
+            "stall server": self._stall_server,
+            "stall agent": self._stall_agent,
         }
         victim = strikes[what]()
         self.kills.append(Kill(time.monotonic() - self.began_s, f"{what} {victim}".strip()))
@@ -161,7 +165,7 @@ class ChaosWorld:
         if not candidates:
             return "none"
         process = self.rng.choice(candidates)
-        _kill(process)
+        _send(process, signal.SIGKILL)
         return str(process.pid)
 
     def _kill_machine(self) -> str:
@@ -181,7 +185,7 @@ class ChaosWorld:
             self._kill_agent(name)
         victims = self.victims(AGENT_PROGRAM) + self.victims(SUPERVISOR_PROGRAM)
         for process in victims:
-            _kill(process)
+            _send(process, signal.SIGKILL)
         return f"{len(victims)}"
 
     def _kill_server(self) -> str:
@@ -205,8 +209,28 @@ class ChaosWorld:
             self._later(lambda: self.demo.start_agent(name))
         return name
 
+    def _stall_server(self) -> str:
+        if self.demo.server is None or self.demo.server.poll() is not None:
+            return "none"
+        return self._stall(psutil.Process(self.demo.server.pid))
+
+    def _stall_agent(self) -> str:
+        own = [agent.pid for agent in self.demo.agents.values() if agent.poll() is None]
+        agents = [*map(psutil.Process, own), *self.victims(AGENT_PROGRAM)]
+        return self._stall(self.rng.choice(agents)) if agents else "none"
+
+    def _stall(self, process: psutil.Process) -> str:
+        """Let a process stand still for a while, as a machine does that swaps or is migrated."""
+        stall_s = self.rng.uniform(0, self.stall_s_max)
+        _send(process, signal.SIGSTOP)
+        self._restart_after(stall_s, lambda: _send(process, signal.SIGCONT))
+        return f"{process.pid} for {stall_s:.1f} s"
+
     def _later(self, start: Callable[[], None]) -> None:
-        task = asyncio.create_task(_after(self.rng.uniform(0, self.pause_s_max), start))
+        self._restart_after(self.rng.uniform(0, self.pause_s_max), start)
+
+    def _restart_after(self, pause_s: float, start: Callable[[], None]) -> None:
+        task = asyncio.create_task(_after(pause_s, start))
         self.restarts.add(task)
         task.add_done_callback(self.restarts.discard)
 
@@ -220,8 +244,8 @@ async def _after(pause_s: float, start: Callable[[], None]) -> None:
     start()
 
 
-def _kill(process: psutil.Process) -> None:
+def _send(process: psutil.Process, number: signal.Signals) -> None:
     try:
-        process.send_signal(signal.SIGKILL)
+        process.send_signal(number)
     except psutil.NoSuchProcess:
         return
