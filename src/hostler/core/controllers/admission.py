@@ -140,9 +140,7 @@ def _bring_up_to_date(txn: Txn, bundle: Bundle, job: Job, replica: Replica, spec
 
 
 def _let_want(txn: Txn, replica: Replica, trigger: ReplicaTrigger) -> Replica:
-    return txn.move(
-        replica, trigger, reason=None, reason_detail="", waiting_since_at_ms=txn.now_ms
-    )
+    return txn.move(replica, trigger, reason=None, reason_detail="", waiting_since_at_ms=txn.now_ms)
 
 
 def _roll(txn: Txn, bundle: Bundle, job: Job) -> bool:
