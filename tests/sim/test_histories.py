@@ -39,7 +39,7 @@ def told(report: Report) -> str:
 
 
 def test_no_history_of_the_swarm_breaks_anything_under_either_hash_seed() -> None:
-    tasks = [Task(seed) for seed in range(1_000, 1_008)]
+    tasks = [Task(seed) for seed in range(1_000, 1_006)]
     report = run(tasks)
     assert not report.failures, told(report)
     assert report.run_count == len(HASH_SEEDS) * len(tasks)

@@ -20,6 +20,9 @@ from hostler.sim.report import Failure, Report, Summary
 from hostler.sim.scenario import read_scenario
 from hostler.sim.worker import Task, scenario_of
 
+TOLD_EVERY: Final = 50
+"""Runs between two lines of progress where there is no terminal to draw a bar on."""
+
 FAILURES_MAX: Final = 5
 """Failing seeds after which a range ends: the first ones are enough to work on."""
 
@@ -104,13 +107,17 @@ def _run(tasks: list[Task], *, jobs: int, is_quiet: bool) -> Summary:
     console = Console(stderr=True)
     columns = (TextColumn("simulating"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with (
-        Progress(*columns, console=console, disable=is_quiet, transient=True) as progress,
+        Progress(
+            *columns, console=console, disable=is_quiet or not console.is_terminal, transient=True
+        ) as progress,
         Crew(jobs) as crew,
     ):
         bar = progress.add_task("", total=len(tasks) * len(HASH_SEEDS))
 
         def finished(_: int, outcome: Outcome) -> None:
             progress.advance(bar)
+            if not is_quiet and not console.is_terminal and report.run_count % TOLD_EVERY == 0:
+                console.print(f"{report.run_count} of {len(tasks) * len(HASH_SEEDS)} runs")
             failure = report.take(outcome)
             if failure is not None and not is_quiet:
                 _print_failure(progress.console, failure)

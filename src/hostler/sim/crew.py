@@ -98,7 +98,10 @@ class Crew:
         for hash_seed in HASH_SEEDS:
             todo[hash_seed] = queue.SimpleQueue()
             for task in listed:
-                todo[hash_seed].put(task)
+                is_first = hash_seed == HASH_SEEDS[0]
+                todo[hash_seed].put(
+                    msgspec.structs.replace(task, is_replayed=task.is_replayed and is_first)
+                )
         lock = threading.Lock()
 
         def tell(hash_seed: int, outcome: Outcome) -> None:

@@ -88,8 +88,8 @@ class History:
         self.configurers = Configurers(self.client, scenario.fleet, changes[0] if changes else None)
         self.problems: list[str] = ["nobody has looked yet"]
 
-    def run(self) -> Outcome:
-        """Let it happen, and say what became of it."""
+    def run(self, *, is_replayed: bool = True) -> Outcome:
+        """Let it happen, run its journal again if that is wanted, and say what became of it."""
         violation, story, converged_after_ms = "", "", None
         try:
             self._begin()
@@ -97,7 +97,8 @@ class History:
             self._run_for(phases.safety_ms)
             self._heal()
             converged_after_ms = self._converge(phases.liveness_ms)
-            replay(self.disk.lives)
+            if is_replayed:
+                replay(self.disk.lives)
         except HostlerError as error:
             violation, story = _told(error), "".join(traceback.format_exception(error))
         except Exception as error:  # noqa: BLE001 - whatever escapes belongs to the seed's story

@@ -24,6 +24,8 @@ class Task(msgspec.Struct, frozen=True):
     """Empty: the swarm draws the scenario from the seed."""
     log_path: str = ""
     """Where a violation's log goes; empty: nowhere."""
+    is_replayed: bool = True
+    """Run the journal again at the end; once for each history is enough."""
 
 
 def scenario_of(task: Task) -> Scenario:
@@ -35,7 +37,7 @@ def run(task: Task) -> Outcome:
     """Run one history; leave its log behind if something was wrong."""
     scenario = scenario_of(task)
     history = History(scenario, task.seed)
-    outcome = history.run()
+    outcome = history.run(is_replayed=task.is_replayed)
     if outcome.violation and task.log_path:
         _leave_log(Path(task.log_path), scenario, outcome, history)
     return outcome
