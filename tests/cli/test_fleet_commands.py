@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -163,3 +164,26 @@ def test_the_life_of_a_lease(fleet: Cli) -> None:
         f"hostler: lease {lease_id} is not held any more: healthy\n",
     )
     assert "healthy" in fleet("get", "leases", "--all").out
+
+
+def test_a_watch_shows_changes_and_the_end(
+    web: Cli, fleet_server: ServerProcess, tmp_path: Path
+) -> None:
+    out, err = tmp_path / "out", tmp_path / "err"
+    with out.open("wb") as to_out, err.open("wb") as to_err:
+        watch = subprocess.Popen(
+            [sys.executable, "-P", "-m", "hostler", "get", "replicas", "-w", "-o", "json"],
+            stdin=subprocess.DEVNULL,
+            stdout=to_out,
+            stderr=to_err,
+            env={**environment(), "HOSTLER_SERVER": fleet_server.url},
+        )
+    try:
+        eventually(lambda: "web/site/0" in out.read_text(), what="the watch shows what is")
+        assert web("delete", "bundle", "web", "--wait").code == 0
+        eventually(lambda: "replica/web/site/0 is gone" in err.read_text(), what="it is gone")
+    finally:
+        watch.send_signal(signal.SIGINT)
+        assert watch.wait(timeout=30) == 130
+    phases = [json.loads(line)["phase"] for line in out.read_text().splitlines()]
+    assert phases[0] == "placed"

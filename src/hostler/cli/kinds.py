@@ -74,24 +74,31 @@ class Kind(Generic[V]):
         """Everything that people may call it."""
         return (self.plural, self.noun, *self.short)
 
+    def find(self, client: SyncClient, thing_id: str) -> V | None:
+        """Return one by its id, or `None` when there is none."""
+        from hostler.client import ClientError
+
+        if self.fetched is None:
+            found = self.listed(client, Filters(is_all=True))
+            return next((one for one in found if self.id_of(one) == thing_id), None)
+        try:
+            return self.fetched(client, thing_id)
+        except ClientError as error:
+            if error.status == 404:
+                return None
+            raise
+
     def fetch(self, client: SyncClient, thing_id: str) -> V:
-        """Fetch one by its id.
+        """Return one by its id.
 
         Raises:
             CommandError: There is none; the message names near ids.
         """
-        from hostler.client import ClientError
-
-        if self.fetched is not None:
-            try:
-                return self.fetched(client, thing_id)
-            except ClientError as error:
-                if error.status != 404:
-                    raise
-        known = {self.id_of(one): one for one in self.listed(client, Filters(is_all=True))}
-        if self.fetched is None and thing_id in known:
-            return known[thing_id]
-        raise not_found(self.noun, thing_id, list(known))
+        found = self.find(client, thing_id)
+        if found is None:
+            known = [self.id_of(one) for one in self.listed(client, Filters(is_all=True))]
+            raise not_found(self.noun, thing_id, known)
+        return found
 
 
 def _replicas(client: SyncClient, filters: Filters) -> Sequence[ReplicaView]:

@@ -13,7 +13,7 @@ from hostler.cli.command import command, remote
 from hostler.cli.errors import CommandError, ExitCode
 from hostler.cli.output import OutputFormat, OutputOption, say_data, table
 from hostler.cli.remote import Remote, now_ms
-from hostler.cli.terminal import is_colourful, say
+from hostler.cli.terminal import is_colourful, note, say
 
 if TYPE_CHECKING:
     from hostler.cli.kinds import Filters, Kind
@@ -124,11 +124,13 @@ def _watch(
     for changed_id in _changed_ids(client, kind, after_seq):
         if thing_id is not None and changed_id != thing_id:
             continue
-        now = _now(client, kind, changed_id)
-        if now is None or now == shown.get(changed_id) or not _matches(now, filters):
-            continue
-        shown[changed_id] = now
-        lines.say([now])
+        now = kind.find(client, changed_id)
+        if now is None:
+            if shown.pop(changed_id, None) is not None:
+                note(f"{kind.noun}/{changed_id} is gone")
+        elif now != shown.get(changed_id) and _matches(now, filters):
+            shown[changed_id] = now
+            lines.say([now])
 
 
 def _changed_ids(client: SyncClient, kind: Kind[Any], after_seq: int) -> Iterator[str]:
@@ -136,14 +138,6 @@ def _changed_ids(client: SyncClient, kind: Kind[Any], after_seq: int) -> Iterato
         changed_id = event.about.get(kind.noun)
         if changed_id is not None:
             yield changed_id
-
-
-def _now(client: SyncClient, kind: Kind[V], thing_id: str) -> V | None:
-    """Fetch a thing as it is; `None` when it is gone."""
-    try:
-        return kind.fetch(client, thing_id)
-    except CommandError:
-        return None
 
 
 def _matches(view: object, filters: Filters) -> bool:
