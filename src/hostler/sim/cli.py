@@ -116,11 +116,11 @@ def _run(tasks: list[Task], *, jobs: int, is_quiet: bool) -> Summary:
 
         def finished(_: int, outcome: Outcome) -> None:
             progress.advance(bar)
-            if not is_quiet and not console.is_terminal and report.run_count % TOLD_EVERY == 0:
-                console.print(f"{report.run_count} of {len(tasks) * len(HASH_SEEDS)} runs")
             failure = report.take(outcome)
             if failure is not None and not is_quiet:
                 _print_failure(progress.console, failure)
+            if not is_quiet and not console.is_terminal and report.run_count % TOLD_EVERY == 0:
+                console.print(f"{report.run_count} of {len(tasks) * len(HASH_SEEDS)} runs")
             if len(report.failures) >= FAILURES_MAX:
                 crew.stop()
 
@@ -152,7 +152,7 @@ def _print_failure(console: Console, failure: Failure) -> None:
 def _print(summary: Summary) -> None:
     console = Console(highlight=False)
     console.print(
-        f"{summary.seed_count} histories under {len(HASH_SEEDS)} hash seeds,"
+        f"{summary.seed_count} {'history' if summary.seed_count == 1 else 'histories'} under {len(HASH_SEEDS)} hash seeds,"
         f" {summary.virtual_hours} virtual hours in {summary.wall_s} s:"
         f" {summary.event_count:,} events ({summary.events_per_s:,}/s),"
         f" {summary.step_count:,} steps, {len(summary.probes)} probes hit"

@@ -8,8 +8,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from types import TracebackType
-from typing import Final, Self
+from typing import IO, Final, Self, cast
 
 import msgspec
 
@@ -31,15 +32,14 @@ class _Worker:
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
         )
+        self._stdin = cast("IO[bytes]", self._process.stdin)
+        self._stdout = cast("IO[bytes]", self._process.stdout)
 
     def run(self, task: Task) -> Outcome:
         """Run one history there."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        if stdin is None or stdout is None:
-            raise RuntimeError("the worker has no pipes")
-        stdin.write(msgspec.json.encode(task) + b"\n")
-        stdin.flush()
-        line = stdout.readline()
+        self._stdin.write(msgspec.json.encode(task) + b"\n")
+        self._stdin.flush()
+        line = self._stdout.readline()
         if not line:
             return Outcome(
                 seed=task.seed,
@@ -57,9 +57,9 @@ class _Worker:
         """End the process."""
         self._process.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+        with suppress(BrokenPipeError):
+            self._stdin.close()
+        self._stdout.close()
 
 
 Finished = Callable[[int, Outcome], None]

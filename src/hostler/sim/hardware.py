@@ -32,7 +32,7 @@ class Hardware:
         self._truth = truth
         self.plan = plan
         self.machines: dict[str, Machine] = {}
-        self.gateway: Gateway | None = None
+        self.gateway: Gateway
         self._capacity = {
             (pool.name, tier.name): tier.capacity for pool in fleet.pools for tier in pool.tiers
         }
@@ -83,8 +83,6 @@ class Hardware:
         self.machines.pop(machine.machine_id).die()
 
     def _machine(self, machine_id: str, enrolment: Enrolment, capacity: int) -> Machine:
-        if self.gateway is None:
-            raise RuntimeError("no gateway yet")
         machine = Machine(
             self._world,
             self._network,
