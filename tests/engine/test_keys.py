@@ -1,12 +1,14 @@
 """The server's key and the credentials that follow from it."""
 
+import errno
+import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from hostler.base.errors import Rejected
+from hostler.base.errors import Failed, Rejected
 from hostler.engine.keys import Keys, new_token_secret, token_hash
 
 
@@ -71,3 +73,19 @@ def test_a_persons_token_is_random_and_kept_as_a_hash() -> None:
     assert secret != new_token_secret()
     assert len(token_hash(secret)) == 64
     assert secret not in token_hash(secret)
+
+
+def test_a_key_that_is_there_needs_no_room_and_a_new_one_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tmp_path / "server.key"
+    token = Keys.open(old).join_token("n-1", 1)
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    assert Keys.open(old).join_token("n-1", 1) == token
+    with pytest.raises(Failed, match="key cannot be written: no space left"):
+        Keys.open(tmp_path / "new.key")
+    assert list(tmp_path.iterdir()) == [old], "no half of a key is left"

@@ -17,7 +17,7 @@ import secrets
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from hostler.base.errors import Rejected
+from hostler.base.errors import Failed, Rejected
 from hostler.base.ids import NodeId
 
 KEY_BYTES: Final = 32
@@ -49,8 +49,9 @@ class Keys:
 
         Raises:
             Rejected: It is not a key, or others can read it.
+            Failed: It cannot be made; the operator has to make room.
         """
-        with contextlib.suppress(FileExistsError):
+        if not path.exists():
             _write_new(path)
         if path.stat().st_mode & 0o077:
             raise Rejected(
@@ -114,19 +115,32 @@ class Keys:
 
 
 def _write_new(path: Path) -> None:
-    """Write a new key whole, or fail because there is one."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Write a new key whole, unless another server was quicker.
+
+    Raises:
+        Failed: The disk does not take it.
+    """
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        os.write(file, secrets.token_bytes(KEY_BYTES))
-        os.fsync(file)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(file, secrets.token_bytes(KEY_BYTES))
+            os.fsync(file)
+        finally:
+            os.close(file)
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)
+    except OSError as error:
+        raise Failed(
+            "key_file_unwritable",
+            f"the server's key cannot be written: {(error.strerror or str(error)).lower()}",
+            effect="none",
+            path=str(path),
+        ) from error
     finally:
-        os.close(file)
-    try:
-        os.link(draft, path)
-    finally:
-        draft.unlink()
+        with contextlib.suppress(OSError):
+            draft.unlink()
 
 
 def new_token_secret() -> str:
