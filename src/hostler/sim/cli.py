@@ -151,8 +151,9 @@ def _print_failure(console: Console, failure: Failure) -> None:
 
 def _print(summary: Summary) -> None:
     console = Console(highlight=False)
+    noun = "history" if summary.seed_count == 1 else "histories"
     console.print(
-        f"{summary.seed_count} {'history' if summary.seed_count == 1 else 'histories'} under {len(HASH_SEEDS)} hash seeds,"
+        f"{summary.seed_count} {noun} under {len(HASH_SEEDS)} hash seeds,"
         f" {summary.virtual_hours} virtual hours in {summary.wall_s} s:"
         f" {summary.event_count:,} events ({summary.events_per_s:,}/s),"
         f" {summary.step_count:,} steps, {len(summary.probes)} probes hit"
