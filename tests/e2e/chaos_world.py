@@ -75,8 +75,7 @@ class ChaosWorld:
         """Make the folder, with a configuration whose silence is short."""
         demo = DemoWorld.create()
         world = cls(demo=demo, rng=random.Random(seed))
-        fleet_id = demo.root.name.lower().replace("_", "-")
-        configuration = CONFIGURATION.format(fleet_id=fleet_id, port=demo.port)
+        configuration = CONFIGURATION.format(fleet_id=demo.fleet_id, port=demo.port)
         if DEMO_TIMING not in configuration:
             raise AssertionError("the demo's configuration has changed: adapt DEMO_TIMING")
         configuration = configuration.replace(DEMO_TIMING, TIMING).replace(

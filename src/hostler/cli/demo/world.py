@@ -66,9 +66,14 @@ class DemoWorld:
         """Make the folder and choose a port that is free now."""
         root = Path(tempfile.mkdtemp(prefix="hostler-demo-")).resolve()
         world = cls(root=root, port=_free_port())
-        fleet_id = root.name.lower().replace("_", "-")
-        (root / "hostler.yaml").write_text(CONFIGURATION.format(fleet_id=fleet_id, port=world.port))
+        text = CONFIGURATION.format(fleet_id=world.fleet_id, port=world.port)
+        (root / "hostler.yaml").write_text(text)
         return world
+
+    @property
+    def fleet_id(self) -> str:
+        """The folder's name, which may end with what a fleet's id may not end with."""
+        return self.root.name.lower().replace("_", "0")
 
     @property
     def url(self) -> str:
