@@ -7,7 +7,7 @@ import signal
 
 from hostler.cli.errors import CommandError
 from hostler.cli.remote import Remote
-from hostler.cli.running import waiting_teller
+from hostler.cli.running import acquire
 from hostler.cli.terminal import note, say
 from hostler.wire.http import AcquireRequest, LeaseView
 
@@ -16,7 +16,7 @@ async def acquire_lease(remote: Remote, asked: AcquireRequest) -> LeaseView:
     """Wait in line and return the lease, which outlives us. Ctrl-C leaves the line."""
     await remote.first_contact()
     async with remote.async_client() as client:
-        held = await client.acquire(asked, on_waiting=waiting_teller())
+        held = await acquire(client, asked)
         return held.view
 
 
@@ -29,7 +29,7 @@ async def hold_lease(remote: Remote, asked: AcquireRequest) -> None:
     stop = asyncio.Event()
     await remote.first_contact()
     async with remote.async_client() as client:
-        held = await client.acquire(asked, on_waiting=waiting_teller())
+        held = await acquire(client, asked)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)

@@ -14,9 +14,10 @@ from typing import Final, Self
 from hostler.base.errors import HostlerError
 from hostler.base.units import duration_ms
 from hostler.cli.errors import CommandError, ExitCode, report
+from hostler.cli.kinds import not_found
 from hostler.cli.remote import Remote
 from hostler.cli.terminal import note
-from hostler.client import Client, HeldLease, RunningCommand
+from hostler.client import Client, ClientError, HeldLease, RunningCommand
 from hostler.wire.http import AcquireRequest, LeaseView
 
 INPUT_BYTES: Final = 32 * 1024
@@ -106,7 +107,7 @@ async def _run(client: Client, options: RunOptions, signals: _Signals) -> int:
     if options.asked is None:
         held = client.adopt(await client.lease_view(options.lease_id))
         return await _run_on(held, options, signals)
-    held = await client.acquire(options.asked, on_waiting=waiting_teller())
+    held = await acquire(client, options.asked)
     try:
         return await _run_on(held, options, signals)
     finally:
@@ -121,7 +122,23 @@ async def _release(held: HeldLease) -> None:
         note("hint: it ends by itself when its heartbeats are missed")
 
 
-def waiting_teller() -> Callable[[LeaseView], None]:
+async def acquire(client: Client, asked: AcquireRequest) -> HeldLease:
+    """Wait in line for a node, saying so if it takes a while.
+
+    Raises:
+        LeaseRefused: It was not granted.
+        CommandError: There is no such pool; the message names near ones.
+    """
+    try:
+        return await client.acquire(asked, on_waiting=_waiting_teller())
+    except ClientError as error:
+        if error.status != 404:
+            raise
+        known = [pool.name for pool in await client.pools()]
+        raise not_found("pool", asked.pool, known) from error
+
+
+def _waiting_teller() -> Callable[[LeaseView], None]:
     """Make a callback that says, once for each reason, why a lease still waits."""
     told: set[str] = set()
 
