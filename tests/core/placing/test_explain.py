@@ -195,3 +195,4 @@ def test_a_broken_replica_says_how_it_ended_last(theatre: NewTheatre) -> None:
         Reason.RESTART_CEILING,
         "recovered 6 times within 1h, then start_failed on n-900001: cannot run /x: no such file",
     )
+    assert why.since_at_ms == world.fleet.now_ms

@@ -64,7 +64,9 @@ def _replica_reasons(
     fleet: Fleet, replica: Replica, allocation: Allocation | None
 ) -> Iterator[Why]:
     if replica.reason is not None:
-        since = replica.waiting_since_at_ms or replica.phase_since_at_ms
+        is_in_line = replica.phase is ReplicaPhase.PENDING
+        waits_since_at_ms = replica.waiting_since_at_ms if is_in_line else None
+        since = waits_since_at_ms or replica.phase_since_at_ms
         yield why("record", replica.reason, replica.reason_detail, since)
     if allocation is not None:
         yield from _allocation_reasons(fleet, allocation)
