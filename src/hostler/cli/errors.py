@@ -11,11 +11,15 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
-from typing import Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeGuard, TypeVar
 
 import typer
 
 from hostler.base.errors import Rejected
+from hostler.cli.terminal import shown
+
+if TYPE_CHECKING:
+    from hostler.client.errors import ClientError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -118,7 +122,7 @@ def report(error: Exception) -> ExitCode:
     """Tell an error on standard error; return what to exit with."""
     code, lines = told(error)
     for line in lines:
-        sys.stderr.write(line + "\n")
+        sys.stderr.write(shown(line) + "\n")
     return code
 
 
@@ -134,7 +138,7 @@ def told(error: Exception) -> tuple[ExitCode, list[str]]:
             return ExitCode.BAD_INPUT, [*error.lines(), *_headline(error.message)]
         case Defect():
             return ExitCode.FAILED, _defect_lines(error)
-        case HostlerError() if hasattr(error, "problem"):
+        case HostlerError() if _is_from_server(error):
             return _told_by_server(error)
         case HostlerError(code="unreachable"):
             return ExitCode.UNREACHABLE, _headline(error.message)
@@ -148,11 +152,13 @@ def told(error: Exception) -> tuple[ExitCode, list[str]]:
             return ExitCode.FAILED, _defect_lines(error)
 
 
-def _told_by_server(error: Exception) -> tuple[ExitCode, list[str]]:
-    from hostler.client.errors import ClientError
+def _is_from_server(error: Exception) -> TypeGuard[ClientError]:
+    """Say whether a server said it. Without the client loaded nobody did, and loading it is slow."""
+    client = sys.modules.get("hostler.client.errors")
+    return client is not None and isinstance(error, client.ClientError)
 
-    if not isinstance(error, ClientError):
-        return ExitCode.FAILED, _headline(str(error))
+
+def _told_by_server(error: ClientError) -> tuple[ExitCode, list[str]]:
     code = _CODE_BY_STATUS.get(error.status, ExitCode.FAILED)
     if error.errors and code is ExitCode.REFUSED:
         code = ExitCode.BAD_INPUT
