@@ -153,7 +153,7 @@ def told(error: Exception) -> tuple[ExitCode, list[str]]:
 
 
 def _is_from_server(error: Exception) -> TypeGuard[ClientError]:
-    """Say whether a server said it. Without the client loaded nobody did, and loading it is slow."""
+    """Say whether a server said it; without the client, which is slow to load, none did."""
     client = sys.modules.get("hostler.client.errors")
     return client is not None and isinstance(error, client.ClientError)
 
