@@ -50,6 +50,23 @@ def test_a_failing_range_names_the_one_command_that_shows_it_again(
     assert "more happens than can" in Path(failure["log_path"]).read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
+def test_shrinking_leaves_what_the_failure_needs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(silence, "lost_after_ms", lambda settings, node: 3_500)
+    scenario = tmp_path / "short.toml"
+    text = (SCENARIOS / "slow_disk_and_doubt.toml").read_text(encoding="utf-8")
+    scenario.write_text(text.replace("= 900_000", "= 200_000"), encoding="utf-8")
+    common = ["--seed", "1", "--scenario", str(scenario), "--logs", str(tmp_path)]
+    assert main([*common, "--shrink"]) == 0
+    smallest = tmp_path / "seed-1.scenario.json"
+    kinds = {each["kind"] for each in json.loads(smallest.read_text(encoding="utf-8"))["fault"]}
+    assert kinds <= {"partition"}
+    assert main(["--seed", "1", "--once", "--scenario", str(smallest)]) == 1
+    assert "runs twice" in capsys.readouterr().out
+
+
 def test_a_bad_scenario_file_is_one_clean_message(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

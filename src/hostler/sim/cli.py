@@ -18,6 +18,7 @@ from hostler.sim.history import History, Outcome
 from hostler.sim.probes import RANGE_COUNT_MIN, missing
 from hostler.sim.report import Failure, Report, Summary
 from hostler.sim.scenario import read_scenario
+from hostler.sim.shrink import shrink
 from hostler.sim.worker import Task, scenario_of
 
 TOLD_EVERY: Final = 50
@@ -36,6 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (OSError, msgspec.MsgspecError, ValueError) as error:
             Console(stderr=True).print(f"{args.scenario}: {error}", markup=False)
             return 2
+    if args.seed is not None and args.shrink:
+        return _shrink_one(_task(args, args.seed))
     if args.seed is not None and (args.verbose or args.once):
         return _tell_one(_task(args, args.seed), is_told=args.verbose, is_json=args.json)
     seeds = [args.seed] if args.seed is not None else range(args.start, args.start + args.seeds)
@@ -61,6 +64,9 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, help="workers at once (2)")
     parser.add_argument("--verbose", action="store_true", help="with --seed: tell all that happens")
     parser.add_argument("--once", action="store_true", help="with --seed: run it once, here")
+    parser.add_argument(
+        "--shrink", action="store_true", help="with --seed: leave away what the failure needs not"
+    )
     parser.add_argument("--json", action="store_true", help="a summary for programs")
     parser.add_argument(
         "--logs",
@@ -88,6 +94,21 @@ def _tell_one(task: Task, *, is_told: bool, is_json: bool) -> int:
     else:
         _print_one(console, outcome)
     return 1 if outcome.violation else 0
+
+
+def _shrink_one(task: Task) -> int:
+    """Find a smaller scenario in which the seed breaks the same thing, and leave it in a file."""
+    console = Console(highlight=False)
+
+    def tell(line: str) -> None:
+        console.print(line, markup=False, soft_wrap=True)
+
+    smallest = shrink(scenario_of(task), task.seed, tell)
+    path = Path(task.log_path).with_suffix(".scenario.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(smallest)))
+    tell(f"python -m hostler.sim --seed {task.seed} --scenario {path}")
+    return 0
 
 
 def _print_one(console: Console, outcome: Outcome) -> None:

@@ -224,9 +224,11 @@ class Scenario(_Part, frozen=True, kw_only=True):
 
 
 def read_scenario(path: Path) -> Scenario:
-    """Read a scenario file.
+    """Read a scenario file: TOML, or JSON as shrinking leaves it.
 
     Raises:
         msgspec.ValidationError: It is not a scenario; the message says where.
     """
+    if path.suffix == ".json":
+        return msgspec.json.decode(path.read_bytes(), type=Scenario)
     return msgspec.toml.decode(path.read_bytes(), type=Scenario)

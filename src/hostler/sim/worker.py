@@ -48,6 +48,8 @@ def _leave_log(path: Path, scenario: Scenario, outcome: Outcome, history: Histor
     head = msgspec.json.format(msgspec.json.encode(scenario)).decode()
     lines = (head, *history.world.lines, outcome.violation, outcome.story)
     path.write_text("\n".join(lines), encoding="utf-8")
+    rows = [row for life in history.disk.lives for row in life.rows]
+    path.with_suffix(".journal").write_bytes(b"\n".join(msgspec.json.encode(row) for row in rows))
 
 
 def main() -> None:
