@@ -42,7 +42,8 @@ def ffmpeg_argv(ffmpeg: str, output: Path, *, size: str, rate: int) -> list[str]
     """Return the whole command: pattern and tone in, one-second segments and a playlist out."""
     return [
         ffmpeg,
-        *("-hide_banner", "-loglevel", "warning", "-nostdin", "-nostats"),
+        # At `info` each segment is a line, so that `hostler logs -f` shows that pictures are made.
+        *("-hide_banner", "-loglevel", "info", "-nostdin", "-nostats"),
         *("-re", "-f", "lavfi", "-i", f"testsrc=size={size}:rate={rate}"),
         *("-re", "-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000"),
         *_burnt_in(),
