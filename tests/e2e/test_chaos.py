@@ -12,7 +12,7 @@ KILL_COUNT = 20
 PAUSE_S_MAX = 0.8
 
 
-# A request that is given up while it connects to a killed server leaves its socket to the collector.
+# A request that is given up while it connects to a killed server leaves its socket behind.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_kills_at_any_moment_double_nothing_and_leak_nothing(seed: int) -> None:
