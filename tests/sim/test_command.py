@@ -57,7 +57,7 @@ def test_shrinking_leaves_what_the_failure_needs(
     monkeypatch.setattr(silence, "lost_after_ms", lambda settings, node: 3_500)
     scenario = tmp_path / "short.toml"
     text = (SCENARIOS / "slow_disk_and_doubt.toml").read_text(encoding="utf-8")
-    scenario.write_text(text.replace("= 900_000", "= 200_000"), encoding="utf-8")
+    scenario.write_text(text.replace("= 900_000", "= 450_000"), encoding="utf-8")
     common = ["--seed", "1", "--scenario", str(scenario), "--logs", str(tmp_path)]
     assert main([*common, "--shrink"]) == 0
     smallest = tmp_path / "seed-1.scenario.json"
