@@ -43,5 +43,10 @@ async def eventually_async(
         await asyncio.sleep(POLL_S)
 
 
+async def pause(seconds: float) -> None:
+    """Let real time pass: for schedules of faults, which wait for nothing."""
+    await asyncio.sleep(seconds)
+
+
 def _late(what: str, within_s: float, found: object) -> str:
     return f"not within {within_s:g} s: {what or 'the condition'} (last seen: {found!r})"

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import shutil
 import sys
 import time
-from pathlib import Path
 
 from hostler.base.errors import HostlerError
 from hostler.client import Client
 from tests.e2e import chaos_checks
 from tests.e2e.chaos_lessees import Lessees
 from tests.e2e.chaos_world import OWN, ChaosWorld
-from tests.eventually import eventually_async
+from tests.eventually import eventually_async, pause
 
 KINDS = (
     *["server"] * 4,
@@ -81,8 +79,7 @@ async def _run(world: ChaosWorld, client: Client, kill_count: int, pause_s_max: 
         if not deck:
             cards = KINDS + (STALLS if world.stall_s_max else ())
             deck = world.rng.sample(cards, len(cards))
-        # Nothing is waited for here: the pause is the schedule.
-        await asyncio.sleep(world.rng.uniform(0, pause_s_max))
+        await pause(world.rng.uniform(0, pause_s_max))
         world.strike(deck.pop())
     began = time.monotonic()
     await world.all_restarted()
@@ -132,18 +129,11 @@ async def _end(world: ChaosWorld, client: Client) -> None:
 
 
 async def _forget(world: ChaosWorld, *, is_kept: bool) -> None:
+    """End everything, and remove the folder unless somebody is to look at it."""
     for task in list(world.restarts):
         task.cancel()
     await asyncio.gather(*world.restarts, return_exceptions=True)
-    kept: Path | None = None
-    if is_kept:
-        kept = world.demo.root.with_name(world.demo.root.name + "-kept")
-        shutil.copytree(
-            world.demo.root, kept, ignore=shutil.ignore_patterns("*.sock", "notify"), symlinks=True
-        )
-    await asyncio.to_thread(world.demo.clean_up)
-    if kept is not None:
-        kept.rename(world.demo.root)
+    world.demo.clean_up(is_kept=is_kept)
 
 
 def main() -> int:

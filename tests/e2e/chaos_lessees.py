@@ -11,6 +11,7 @@ from hostler.client import Client
 from hostler.client.lease import HeldLease
 from hostler.wire.http import AcquireRequest
 from tests.e2e.chaos_world import ChaosWorld
+from tests.eventually import pause
 
 POOL = "runners"
 KILLED_STATUS = 137
@@ -39,7 +40,7 @@ class Lessees:
                 lease = await self.client.acquire(asked)
             except HostlerError:
                 self.failed_count += 1
-                await asyncio.sleep(rng.uniform(0.05, 0.3))
+                await pause(rng.uniform(0.05, 0.3))
                 continue
             self._note(name, lease)
             await self._use(lease, rng)

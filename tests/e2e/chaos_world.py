@@ -15,6 +15,7 @@ import psutil
 
 from hostler.cli.demo.world import CONFIGURATION, DemoWorld
 from hostler.wire.documents import BundleDocument, read_bundles
+from tests.eventually import pause
 
 STAND_IN = Path(__file__).parent / "stand_in.py"
 OWN = ("own-1", "own-2")
@@ -239,7 +240,7 @@ class ChaosWorld:
 
 
 async def _after(pause_s: float, start: Callable[[], None]) -> None:
-    await asyncio.sleep(pause_s)
+    await pause(pause_s)
     start()
 
 

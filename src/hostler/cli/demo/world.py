@@ -188,13 +188,14 @@ class DemoWorld:
         ours = [self.server, *self.agents.values()]
         return [process.pid for process in ours if process is not None and process.poll() is None]
 
-    def clean_up(self) -> None:
-        """Kill whatever is left and remove the folder."""
+    def clean_up(self, *, is_kept: bool = False) -> None:
+        """Kill whatever is left, and remove the folder unless it is to be looked at."""
         self.kill_server()
         self._kill(str(self.root))
         for agent in self.agents.values():
             agent.wait()
-        shutil.rmtree(self.root, ignore_errors=True)
+        if not is_kept:
+            shutil.rmtree(self.root, ignore_errors=True)
 
 
 def _free_port() -> int:
