@@ -55,7 +55,6 @@ REQUIRED: Final = (
     "server.crashed_before_commit",
     "server.crashed_before_prune",
     "server.crashed_during_load",
-    "server.link_replaced",
     "step.dropped",
     "supervisor.fenced",
     "supervisor.killed",
