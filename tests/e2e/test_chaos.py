@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from tests.e2e.chaos import run
@@ -17,3 +19,4 @@ PAUSE_S_MAX = 0.8
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_kills_at_any_moment_double_nothing_and_leak_nothing(seed: int) -> None:
     await run(seed, KILL_COUNT, PAUSE_S_MAX)
+    gc.collect()
