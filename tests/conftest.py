@@ -1,8 +1,10 @@
 """What all tests share: asyncio for coroutines, and a Hypothesis that no clock hurries."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 # A busy machine must not fail a property (deadline, too_slow); CI draws the same examples each
@@ -21,3 +23,10 @@ settings.load_profile("hostler")
 def anyio_backend() -> str:
     """Run `async def` tests on asyncio, as the server and the agents are."""
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _logs_of_its_own() -> Iterator[None]:
+    """Take back how a test has set up logs: what it wrote to is closed when the next one runs."""
+    yield
+    structlog.reset_defaults()
