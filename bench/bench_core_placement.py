@@ -1,9 +1,8 @@
 """Placing in the core: what one decision costs, and what follows a change.
 
-A decision is everything from a replica's demand to the verdict with its trace: every filter on every
-node of the tier, counts per reason, the best candidates. Nodes have four named GPUs each, work is of
-eight kinds, half of them with shares of GPUs. Between decisions the chosen place is taken, as it is
-in a step, so each decision sees what the one before has changed.
+A decision is everything from a replica's demand to the verdict with its trace: every filter on
+every node of the tier, counts per reason, the best candidates. Nodes have four named GPUs each,
+work is of eight kinds, half of them with shares of GPUs.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ class Yard:
 
 
 def decision_us(node_count: int, **fields: Any) -> float:
-    """Return the median of decisions on a fleet in which each decision's place is taken."""
+    """Return the median of decisions; before every eighth, a step takes places on the fleet."""
     yard = Yard(node_count)
     yard.fill(400, **fields)
     times: list[float] = []

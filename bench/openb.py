@@ -4,7 +4,8 @@
 
 Every task arrives once in shuffled order, then tasks drawn at random until their GPU demand is
 130 % of the cluster's. Each is placed at once or dropped, and nothing leaves. Reported is the share
-of GPU capacity that is allocated when arrivals reach 100 % and 130 % of it (Weng et al., USENIX ATC 2023).
+of GPU capacity that is allocated when arrivals reach 100 % and 130 % of it (Weng et al., USENIX ATC
+2023).
 
 With the policy `hostler` each arrival is a bundle submitted to the core in a step of its own, and
 whatever has no place in that step is deleted: filters, score and devices are those of production.
@@ -73,7 +74,7 @@ class Task(msgspec.Struct, frozen=True):
 
     def requirement(self) -> Requirement:
         """Return the same in our words."""
-        matches = ()
+        matches: tuple[AttributeMatch, ...] = ()
         if self.models:
             matches = (AttributeMatch(attribute="model", rule=MatchRule.IN, values=self.models),)
         gpu = CapabilityRequest(
@@ -137,7 +138,7 @@ def arrivals_of(tasks: Sequence[Task], capacity_milli: int, seed: int) -> list[T
     """Return who arrives, in order: the very same draws as the yardstick's."""
     rng = np.random.default_rng(seed)
     arrivals = list(tasks)
-    rng.shuffle(arrivals)  # type: ignore[arg-type]  # any mutable sequence will do
+    rng.shuffle(arrivals)
     demand = sum(task.demand_milli for task in tasks)
     while True:
         task = tasks[int(rng.integers(len(tasks)))]

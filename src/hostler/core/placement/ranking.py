@@ -193,7 +193,8 @@ def _least(values: Ints, rows: Ints, count: int) -> Ints:
     """Return the rows with the least values, with all that are like the last of them, in order."""
     if len(values) <= count:
         return rows
-    return rows[values <= np.partition(values, count - 1)[count - 1]]
+    least: Ints = rows[values <= np.partition(values, count - 1)[count - 1]]
+    return least
 
 
 # -- all rows at once --------------------------------------------------------------------------

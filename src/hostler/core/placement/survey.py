@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from hostler.core.limits import CANDIDATES_KEPT_MAX, RANKINGS_MAX, TRACE_NODES_MAX
-from hostler.core.placement.columns import CODES, FITS, GONE, Codes, Columns, Flags, Ints
+from hostler.core.placement.columns import CODES, FITS, GONE, Codes, Columns, Flags
 from hostler.core.placement.demand import Demand
 from hostler.core.placement.feasible import FILTERS, Place, detail_of
 from hostler.core.placement.ranking import BROKEN_SHIFT, GONE_FAR, NEVER, Ranking, lowest
@@ -187,7 +188,7 @@ def _shared(over: SpreadOver, demand: Demand, columns: Columns, size: int) -> Fl
             )
 
 
-def _is_one_of(column: Ints, columns: Columns, names: set[str]) -> Flags:
+def _is_one_of(column: NDArray[np.int32], columns: Columns, names: set[str]) -> Flags:
     codes = sorted(columns.codes[name] for name in names if name in columns.codes)
     found: Flags = np.zeros(len(column), np.bool_)
     for code in codes:
