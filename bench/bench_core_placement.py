@@ -61,7 +61,7 @@ class Yard:
 
     def __init__(self, node_count: int) -> None:
         self.fleet = Fleet()
-        self.now_ms = 0
+        self.now_ms = 1_000
         self._numbers: Iterator[int] = count()
         nodes: list[Node] = [
             a_node(f"n-{number:06d}", shape=a_shape(number), zone=f"z{number % 7}", incarnation=1)

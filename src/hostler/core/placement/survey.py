@@ -107,20 +107,17 @@ def _nearly_as_ranked(demand: Demand, ranking: Ranking, market: Market) -> Surve
 
 
 def _best_rows(ranking: Ranking, refused: dict[int, int], crowded: dict[int, int]) -> list[int]:
-    best, bound = ranking.best, ranking.bound
+    """Return the best rows when some are refused and some cost more.
+
+    No other row moves, so whoever is among the best now stood as many places further back at most.
+    """
+    wanted = CANDIDATES_KEPT_MAX + len(refused) + len(crowded)
+    best = ranking.best[:wanted]
+    if len(best) < wanted and ranking.bound is not None:
+        best = lowest(ranking.high, ranking.low, wanted)
     if refused or crowded:
         moved = ((high, low + crowded.get(row, 0), row) for high, low, row in best)
         best = sorted(key for key in moved if key[2] not in refused)
-        if bound is not None:
-            best = [key for key in best if key <= bound]
-            if len(best) < CANDIDATES_KEPT_MAX:
-                # Who stands behind those that are kept may now be among the best.
-                high, low = ranking.high.copy(), ranking.low.copy()
-                for row in refused:
-                    high[row] = NEVER
-                for row, count in crowded.items():
-                    low[row] += count
-                best = lowest(high, low, CANDIDATES_KEPT_MAX)
     return [row for _, _, row in best[:CANDIDATES_KEPT_MAX]]
 
 
