@@ -4,9 +4,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from hostler.base.encoding import decode, encode
 from hostler.core.fleet import Fleet
 from hostler.core.placement.feasible import Place
 from hostler.core.placement.places import PlaceIndex
+from hostler.model import KINDS
 
 _SCRATCH = {"__orig_class__", "_bucket_of", "_heaps", "_known_shapes", "_place_of"}
 """Parts of indexes that are ways to an answer and no answers: search orders, caches, functions."""

@@ -275,7 +275,8 @@ def _costs(demand: Demand, columns: Columns, rows: Ints, market: Market) -> tupl
 
     def amount(column: Ints, asked: int, grain: int) -> Ints:
         has = np.maximum(column[rows], 0) - asked
-        return np.minimum(has // grain, amount_max)
+        steps: Ints = np.minimum(has // grain, amount_max)
+        return steps
 
     low = amount(columns.capacity, need.capacity, 1) << AMOUNT_BITS
     low = (low | amount(columns.cores, need.cores_milli, CORES_GRAIN_MILLI)) << AMOUNT_BITS
