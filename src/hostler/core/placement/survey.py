@@ -17,7 +17,14 @@ from hostler.core.limits import CANDIDATES_KEPT_MAX, RANKINGS_MAX, TRACE_NODES_M
 from hostler.core.placement.columns import CODES, FITS, GONE, Codes, Columns, Flags
 from hostler.core.placement.demand import Demand
 from hostler.core.placement.feasible import FILTERS, Place, detail_of
-from hostler.core.placement.ranking import BROKEN_SHIFT, GONE_FAR, NEVER, Ranking, lowest
+from hostler.core.placement.ranking import (
+    BROKEN_SHIFT,
+    GONE_FAR,
+    NEVER,
+    Key,
+    Ranking,
+    lowest,
+)
 from hostler.core.placement.score import COUNT_BITS, Market, Scored, scored
 from hostler.model.bundle import SpreadOver
 from hostler.model.reason import Reason
@@ -133,29 +140,45 @@ def _refuse(codes: Codes, counts: list[int], row: int, code: int) -> None:
 def _apart(demand: Demand, ranking: Ranking, market: Market) -> Survey:
     """Lay the rules about wider domains over all rows."""
     columns, size = ranking.columns, ranking.size
-    codes, high, low = ranking.codes.copy(), ranking.high.copy(), ranking.low.copy()
+    codes, counts = ranking.codes.copy(), ranking.counts.copy()
+    broken: list[Flags] = []
     for rule in demand.spread:
         shared = _shared(rule.over, demand, columns, size)
-        if shared is None:
-            continue
-        if rule.is_required:
+        if shared is not None and rule.is_required:
             code = CODES[_SPREAD[rule.over]]
-            hit = shared & ((codes[:size] == FITS) | (codes[:size] > code))
-            hit &= codes[:size] != GONE
-            codes[:size][hit] = code
-            high[:size][hit] = NEVER
-        else:
-            high[:size][shared & (high[:size] != NEVER)] += 1 << BROKEN_SHIFT
-    counts = np.bincount(codes, minlength=GONE + 1).tolist()
+            now = codes[:size]
+            rows = np.flatnonzero(shared & ((now == FITS) | ((now > code) & (now != GONE))))
+            for before, count in enumerate(np.bincount(now[rows]).tolist()):
+                counts[before] -= count
+            counts[code] += len(rows)
+            now[rows] = code
+        elif shared is not None:
+            broken.append(shared)
     for row, code in _refused_rows(demand, columns).items():
         _refuse(codes, counts, row, code)
-        high[row] = NEVER
-    for row, count in _crowded_rows(demand, columns).items():
-        low[row] += count
-    best = lowest(high, low, CANDIDATES_KEPT_MAX)
+    best = _best_apart(ranking, codes, broken, _crowded_rows(demand, columns))
     ranked = [scored(demand, ranking.score(row).place, market) for _, _, row in best]
     shown, _ = _shown(demand, columns, codes)
     return _survey(columns, codes, counts, ranked, shown)
+
+
+def _best_apart(
+    ranking: Ranking, codes: Codes, broken: list[Flags], crowded: dict[int, int]
+) -> list[Key]:
+    """Return the best rows that still fit: among those that are kept, if that is certain."""
+    if not broken:
+        wanted = CANDIDATES_KEPT_MAX + len(crowded)
+        fitting = [key for key in ranking.best if codes[key[2]] == FITS][:wanted]
+        if len(fitting) == wanted or ranking.bound is None:
+            moved = sorted((high, low + crowded.get(row, 0), row) for high, low, row in fitting)
+            return moved[:CANDIDATES_KEPT_MAX]
+    high, low = np.where(codes == FITS, ranking.high, NEVER), ranking.low.copy()
+    for shared in broken:
+        part = high[: ranking.size]
+        part[shared & (part != NEVER)] += 1 << BROKEN_SHIFT
+    for row, count in crowded.items():
+        low[row] += count
+    return lowest(high, low, CANDIDATES_KEPT_MAX)
 
 
 _SPREAD: Final = {
