@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from hostler.agent.runtime.environment import NodeIdentity, of_allocation, of_lease, substitute
 from hostler.base.errors import Rejected
@@ -35,6 +36,15 @@ def test_a_job_may_change_its_path_but_not_who_it_is() -> None:
     env = of_allocation(start, FOLDER, NODE)
     assert (env["PATH"], env["HOSTLER_JOB"], env["OUT"]) == ("/mine", "j", "2")
     assert "HOSTLER_MACHINE_ID" not in env
+
+
+def test_a_job_sees_the_gpus_that_it_was_given() -> None:
+    start = a_job()
+    given = replace(start.launch, devices={"gpu": ["1", "3"], "sdi-in": ["a"]})
+    env = of_allocation(replace(start, launch=given), FOLDER, NODE)
+    assert (env["HOSTLER_DEVICE_GPU"], env["HOSTLER_DEVICE_SDI_IN"]) == ("1,3", "a")
+    assert env["CUDA_VISIBLE_DEVICES"] == "1,3"
+    assert "CUDA_VISIBLE_DEVICES" not in of_allocation(start, FOLDER, NODE)
 
 
 def test_nothing_of_the_agents_own_environment_is_passed_on(

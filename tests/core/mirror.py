@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from hostler.base.encoding import decode, encode
 from hostler.core.fleet import Fleet
+from hostler.core.placement.feasible import Place
 from hostler.core.placement.places import PlaceIndex
 from hostler.model import KINDS
 
@@ -32,13 +33,25 @@ def contents(part: Any) -> Any:
 
 def places_are_true(fleet: Fleet) -> bool:
     """Say whether every node looks to placing as it would if nothing were remembered."""
-    fresh = PlaceIndex()
-    return all(
-        list(fleet.index.places.in_tier(fleet, pool, tier.name))
-        == list(fresh.in_tier(fleet, pool, tier.name))
+    fresh, kept = PlaceIndex(), fleet.index.places
+    for key, allocation in fleet.allocations.rows.items():
+        fresh.mix.follow_allocation(key, None, allocation)
+    kinds = fresh.mix.kinds()
+    is_mix_true = kept.mix.kinds() == kinds and all(
+        kept.mix.company(kind) == fresh.mix.company(kind)
+        and kept.mix.wishes(kind) == fresh.mix.wishes(kind)
+        for kind in kinds
+    )
+    return is_mix_true and all(
+        _in_tier(kept, fleet, pool, tier.name) == _in_tier(fresh, fleet, pool, tier.name)
         for pool in sorted(fleet.pools.rows)
         for tier in fleet.pools[pool].tiers
     )
+
+
+def _in_tier(index: PlaceIndex, fleet: Fleet, pool: str, tier: str) -> list[Place]:
+    columns = index.in_tier(fleet, pool, tier)
+    return [place for place in columns.places if place is not None]
 
 
 def timers(fleet: Fleet, *, after_ms: int = -1) -> dict[tuple[str, str], int]:

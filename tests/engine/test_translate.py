@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hostler.base.errors import Rejected
 from hostler.base.ids import AllocationId, BundleId, CommandId, NodeId, ReplicaId
 from hostler.core.fleet import Fleet
 from hostler.engine.clock import SystemClock
@@ -17,6 +18,7 @@ from hostler.engine.translate import (
     shape_of,
     submit_bundle,
 )
+from hostler.engine.translate.bundles import requirement
 from hostler.model import Allocation, Settings
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
 from hostler.model.bundle import SpreadOver, SpreadRule
@@ -38,7 +40,8 @@ from hostler.providers.registry import Registry
 from hostler.testing.builders import a_node
 from hostler.wire import agent as wire
 from hostler.wire import work
-from hostler.wire.documents import read_bundles, read_config
+from hostler.wire.documents import AttributeDocument, WishDocument, read_bundles, read_config
+from hostler.wire.documents.work import RequiresDocument
 
 CONFIG = """
 fleet:
@@ -316,3 +319,23 @@ def test_what_is_not_reported_stays_so() -> None:
         capabilities=(Capability(name="gpu", count=1, attributes={"ecc": "true", "slot": "4"}),),
         devices=(Device(kind="gpu", device_id="0"),),
     )
+
+
+def test_a_wish_may_be_for_a_share_and_by_rules() -> None:
+    asked = WishDocument(
+        milli=250,
+        attributes={
+            "vendor": "nvidia",
+            "model": AttributeDocument(is_in=("l4", "a10")),
+            "gib": AttributeDocument(at_least=24, exists=True),
+        },
+    )
+    (wish,) = requirement(RequiresDocument(capabilities={"gpu": asked})).capabilities
+    assert (wish.name, wish.count, wish.milli) == ("gpu", 1, 250)
+    assert wish.attributes == {"vendor": "nvidia"}
+    assert list(map(str, wish.matches)) == ["gib>=24", "gib exists", "model in a10|l4"]
+
+
+def test_a_share_is_of_one_unit() -> None:
+    with pytest.raises(Rejected, match="a share is of one unit"):
+        requirement(RequiresDocument(capabilities={"gpu": WishDocument(count=2, milli=500)}))

@@ -11,7 +11,7 @@ from hostler.base.ids import AllocationId, NodeId
 from hostler.core import growth, holds
 from hostler.core.events import EventKind
 from hostler.core.keys import bundle_phase_key
-from hostler.core.placement.places import hold_of, holds_on, live_on
+from hostler.core.placement.places import hold_of, live_on
 from hostler.core.placement.room import free_room, pick_devices, shortages
 from hostler.core.placement.trace import summary, with_decision
 from hostler.core.placement.walk import Option, Verdict
@@ -34,7 +34,7 @@ def assign(
     """Give a replica the place that was chosen, asking for its machine where there is none."""
     node = _launch(txn, option) if option.place is None else option.place.node
     is_startable = _takes_starts(node)
-    room = free_room(node.shape, holds_on(txn.fleet, node))
+    room = txn.fleet.index.places.of(txn.fleet, node.node_id).room
     allocation = Allocation(
         allocation_id=AllocationId(txn.mint("a")),
         replica_id=replica.replica_id,

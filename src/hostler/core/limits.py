@@ -84,3 +84,7 @@ bundle must not fill a step."""
 LEASES_OVER_MAX = 100_000
 """Leases that are over and kept to be asked about: fifteen minutes of a hundred a second, about
 100 MB. Short runs at a higher rate are remembered for less time."""
+
+RANKINGS_MAX = 64
+"""Demands for which each tier keeps its nodes ranked. At 100,000 nodes one takes 1.7 MB; more
+kinds of work than this are ranked anew each time they come up."""

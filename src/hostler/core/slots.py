@@ -6,13 +6,12 @@ more than it has. A whole node in one slot is the usual case.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hostler.model import Pool
 from hostler.model.pool import TierKind
 from hostler.model.reason import Reason
-from hostler.model.shape import CapabilityRequest, Requirement, Shape
+from hostler.model.shape import WHOLE_MILLI, CapabilityRequest, Requirement, Shape
 
 if TYPE_CHECKING:
     from hostler.core.fleet import Fleet
@@ -42,16 +41,13 @@ def _capability_misfit(shape: Shape, slot_count: int, wanted: CapabilityRequest)
     named = [each for each in shape.capabilities if each.name == wanted.name]
     if not named:
         return Reason.CAPABILITY_MISSING
-    alike = [each for each in named if _has(each.attributes, wanted.attributes)]
+    alike = [each for each in named if wanted.accepts(each.attributes)]
     if not alike:
         return Reason.CAPABILITY_ATTRIBUTE
-    if sum(each.count for each in alike) < wanted.count * slot_count:
+    sharing_count = WHOLE_MILLI // wanted.milli
+    if sum(each.count for each in alike) * sharing_count < wanted.count * slot_count:
         return Reason.CAPABILITY_COUNT
     return None
-
-
-def _has(attributes: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    return all(attributes.get(name) == value for name, value in wanted.items())
 
 
 def could_ever_fit(fleet: Fleet, pool: Pool, requirement: Requirement) -> bool:

@@ -6,12 +6,15 @@ import msgspec
 import pytest
 
 from hostler.base.ids import NodeId, ReplicaId
+from hostler.core.fleet import Fleet
 from hostler.core.limits import CANDIDATES_KEPT_MAX, TRACE_NODES_MAX
 from hostler.core.placement.demand import Demand, SpareAccess
-from hostler.core.placement.feasible import Place, detail_of, refusal, refusals, standing_of
+from hostler.core.placement.feasible import Place, detail_of, refusal, refusals
+from hostler.core.placement.places import offer_of, place_of
 from hostler.core.placement.resilience import Domains, broken_rules, domains_of
 from hostler.core.placement.room import Hold, free_room, pick_devices, shortage, whole_room
-from hostler.core.placement.score import PARTS, scored
+from hostler.core.placement.score import PARTS, Market, scored
+from hostler.core.placement.survey import survey_of
 from hostler.core.placement.trace import attempt_of, summary, with_decision
 from hostler.model import Trace
 from hostler.model.bundle import SpreadOver, SpreadRule
@@ -57,12 +60,7 @@ def a_demand(**changes: Any) -> Demand:
 def a_place(node: Node | None = None, *holds: Hold) -> Place:
     """Return a node as placing sees it."""
     node = node or a_node()
-    return Place(
-        node=node,
-        room=free_room(node.shape, holds),
-        domains=domains_of(node),
-        standing=standing_of(node),
-    )
+    return place_of(node, free_room(node.shape, holds), offer_of(node.shape))
 
 
 # -- room ----------------------------------------------------------------------------------------
@@ -230,12 +228,12 @@ def test_an_unknown_zone_may_be_any() -> None:
 def best(demand: Demand, *places: Place) -> str:
     """Return the node that would be chosen."""
     return min(
-        (scored(demand, place) for place in places), key=lambda s: s.order
+        (scored(demand, place, Market()) for place in places), key=lambda s: s.order
     ).place.node.node_id
 
 
 def test_the_parts_of_a_score_have_names() -> None:
-    assert len(scored(a_demand(), a_place()).parts) == len(PARTS)
+    assert len(scored(a_demand(), a_place(), Market()).parts) == len(PARTS)
 
 
 def test_best_fit_then_fewer_of_the_bundle_then_the_lower_id() -> None:
@@ -275,16 +273,12 @@ def test_a_kept_rule_counts_more_than_a_spare() -> None:
 
 
 def test_a_trace_counts_everything_and_names_some() -> None:
-    demand = a_demand()
-    places = [a_place(a_node(f"n-{number:06}")) for number in range(50)]
-    attempt = attempt_of(
-        demand,
-        "p",
-        "own",
-        refused=[(place, Reason.CAPACITY) for place in places],
-        ranked=[scored(demand, place) for place in places],
-        outcome="placed",
-    )
+    fleet = Fleet()
+    small, ample = Shape(capacity=1), Shape(capacity=10)
+    records = [a_node(f"n-{n:06}", shape=small if n % 2 else ample) for n in range(100)]
+    fleet.load(records, revision=1, event_seq=0, now_ms=0)
+    survey = survey_of(a_demand(), fleet, "p", "own")
+    attempt = attempt_of("p", "own", survey=survey, outcome="placed")
     assert attempt.candidate_count == attempt.filtered_count + attempt.scored_count == 100
     assert attempt.filtered_by_reason == {"capacity": 50}
     assert len(attempt.filtered) == TRACE_NODES_MAX

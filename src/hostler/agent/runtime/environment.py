@@ -16,6 +16,7 @@ import msgspec
 
 from hostler.base.errors import Rejected
 from hostler.wire.agent import ExecStart, StartAllocation
+from hostler.wire.work import Launch
 
 PATH_DEFAULT: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -24,6 +25,9 @@ ALLOCATION_MARK: Final = "HOSTLER_ALLOCATION_FOLDER"
 
 LEASE_MARK: Final = "HOSTLER_LEASE_FOLDER"
 """Names the lease's folder; as above."""
+
+GPU: Final = "gpu"
+"""The kind of device whose ids are what `CUDA_VISIBLE_DEVICES` takes: an index or a UUID."""
 
 _REFERENCE: Final = re.compile(r"\$\{(HOSTLER_[A-Z0-9_]*)\}")
 
@@ -72,7 +76,13 @@ def of_allocation(start: StartAllocation, folder: Path, node: NodeIdentity) -> d
         name = re.sub(r"[^A-Z0-9]", "_", kind.upper())
         identity[f"HOSTLER_DEVICE_{name}"] = ",".join(ids)
     own = {name: substitute(value, identity) for name, value in launch.env.items()}
-    return _basis(work_folder(folder), folder / "tmp", node) | own | identity
+    return _basis(work_folder(folder), folder / "tmp", node) | _visible(launch) | own | identity
+
+
+def _visible(launch: Launch) -> dict[str, str]:
+    """Show CUDA the GPUs that were given, and no other; a job may say otherwise in its `env`."""
+    gpus = launch.devices.get(GPU)
+    return {} if gpus is None else {"CUDA_VISIBLE_DEVICES": ",".join(gpus)}
 
 
 def of_lease(start: ExecStart, folder: Path, node: NodeIdentity) -> dict[str, str]:

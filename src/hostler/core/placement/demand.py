@@ -33,6 +33,8 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     """What one replica asks of a place."""
 
     replica_id: ReplicaId
+    line: str = ""
+    """Digest of what it asks, equal for replicas that ask alike; only a hint."""
     band: Band
     requirement: Requirement
     pools: tuple[str, ...]
@@ -65,6 +67,7 @@ def demand_of(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, now_ms: 
     avoided = [each for each in replica.avoided if each.until_at_ms >= now_ms]
     return Demand(
         replica_id=replica.replica_id,
+        line=replica.demand,
         band=job.band,
         requirement=job.requirement,
         pools=pools_of(bundle),

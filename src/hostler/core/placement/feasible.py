@@ -14,13 +14,14 @@ from typing import Final
 import msgspec
 
 from hostler.core.placement.demand import Demand, SpareAccess
+from hostler.core.placement.mix import Profile
 from hostler.core.placement.resilience import Domains, broken_rules
 from hostler.core.placement.room import Room, shortages
 from hostler.model import Node
 from hostler.model.node import Health, NodePhase, Origin
 from hostler.model.pool import Reliability
 from hostler.model.reason import Reason
-from hostler.model.shape import Requirement
+from hostler.model.shape import WHOLE_MILLI, Requirement
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -31,7 +32,38 @@ class Place(msgspec.Struct, frozen=True):
     domains: Domains
     standing: tuple[Reason, ...]
     """Why it takes no new work from anybody; empty when it does."""
+    free_milli: dict[str, int] = {}
+    """Thousandths of units that are free, by capability."""
+    device_milli: int = 0
+    """All of them."""
+    profiles: dict[str, Profile] = {}
+    """Attributes of the units of each capability whose units are alike."""
+    whole_milli: dict[str, int] = {}
+    """Thousandths of units that there are, free or not, by capability."""
 
+
+FILTERS: Final = (
+    Reason.NODE_NOT_RUNNING,
+    Reason.UNREACHABLE,
+    Reason.CORDONED,
+    Reason.DRAINING,
+    Reason.EXCLUDED_RECENT_FAILURE,
+    Reason.NOT_REPORTED,
+    Reason.CAPACITY,
+    Reason.CORES,
+    Reason.MEMORY,
+    Reason.CAPABILITY_MISSING,
+    Reason.CAPABILITY_COUNT,
+    Reason.CAPABILITY_ATTRIBUTE,
+    Reason.SPREAD_NODE,
+    Reason.SPREAD_ZONE,
+    Reason.SPREAD_TIER,
+    Reason.SPREAD_PROVIDER,
+    Reason.RELIABILITY,
+    Reason.SPARE_RESERVED,
+    Reason.LEASED,
+)
+"""Every reason that a filter gives, in the order in which they are tried."""
 
 PARTICULAR: Final = frozenset(
     {
@@ -146,7 +178,13 @@ def _capability_figures(need: Requirement, room: Room) -> str:
     told = []
     for request in need.capabilities:
         free = [each for each in room.units or () if each.name == request.name]
-        wanted = " ".join(f"{name}={value}" for name, value in sorted(request.attributes.items()))
-        total = sum(each.count for each in free)
-        told.append(f"needs {request.count} {request.name} {wanted}".rstrip() + f", {total} free")
+        asked = [f"{name}={value}" for name, value in sorted(request.attributes.items())]
+        wanted = " ".join([*asked, *map(str, request.matches)])
+        if request.milli < WHOLE_MILLI:
+            best = max((each.milli for each in free), default=0)
+            need_text, free_text = f"{request.milli}/1000 of a", f"at most {best}/1000 of one free"
+        else:
+            total = sum(each.count for each in free if each.milli == WHOLE_MILLI)
+            need_text, free_text = str(request.count), f"{total} free"
+        told.append(f"needs {need_text} {request.name} {wanted}".rstrip() + f", {free_text}")
     return "; ".join(told)

@@ -1,24 +1,32 @@
 """Places: nodes as placing sees them, each looked at once and kept until it is written.
 
-This follows every write like an index, backwards too, but computes nothing then: a write to a
-node, or to an allocation on it, forgets what was known of that node, and whoever asks next has it
-computed anew. So a decision pays for the nodes that changed since the last one.
+This follows every write like an index, backwards too, but computes little then: a write to a node,
+or to an allocation on it, forgets what was known of that node, and whoever asks next has it
+computed anew. So a decision pays for the nodes that changed since the last one. Free room is
+carried along where that cannot go wrong, since a node may hold a hundred allocations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hostler.core.keys import tier_key
+from hostler.core.placement.columns import Columns
 from hostler.core.placement.feasible import Place, standing_of
+from hostler.core.placement.mix import Mix, Profile
 from hostler.core.placement.resilience import domains_of
-from hostler.core.placement.room import Hold, free_room
+from hostler.core.placement.room import Hold, Room, free_room, less, whole_room
 from hostler.model import Allocation, Node
 from hostler.model.node import NodePhase
+from hostler.model.shape import Shape
 
 if TYPE_CHECKING:
     from hostler.core.fleet import Fleet
+
+
+UnitsOffered = tuple[dict[str, Profile], dict[str, int]]
+"""By capability: the attributes of its units, where they are alike; thousandths of all units."""
 
 
 class PlaceIndex:
@@ -26,31 +34,46 @@ class PlaceIndex:
 
     def __init__(self) -> None:
         self._places: dict[str, Place] = {}
-        self._ids_by_tier: dict[str, list[str]] = {}
+        self._rooms: dict[str, Room] = {}
+        self._offered: dict[str, UnitsOffered] = {}
+        self._columns: dict[str, Columns] = {}
+        self.mix = Mix()
 
     def follow_node(self, key: str, old: Node | None, new: Node | None) -> None:
-        """Forget a node that is written, and the list of a tier that it enters or leaves."""
+        """Forget a node that is written; tell the tiers that it leaves and enters."""
         self._places.pop(key, None)
+        if old is None or new is None or not _is_same_shape(old.shape, new.shape):
+            self._rooms.pop(key, None)
+            self._offered.pop(key, None)
         left, entered = _tier_of(old), _tier_of(new)
-        if left != entered:
-            self._ids_by_tier.pop(left, None)
-            self._ids_by_tier.pop(entered, None)
+        if left != entered and left in self._columns:
+            self._columns[left].leave(key)
+        if entered in self._columns and not self._columns[entered].touch(key):
+            del self._columns[entered]
 
     def follow_allocation(self, _key: str, old: Allocation | None, new: Allocation | None) -> None:
-        """Forget the node of an allocation that is written."""
+        """Forget the node of an allocation that is written, but for its room when that is clear."""
+        self.mix.follow_allocation(_key, old, new)
         for allocation in (old, new):
             if allocation is not None:
                 self._places.pop(allocation.node_id, None)
+        was_live, is_live = old is not None and old.is_live, new is not None and new.is_live
+        if old is not None and new is not None and was_live and is_live and _holds_same(old, new):
+            return
+        for allocation in (old, new):
+            if allocation is not None and (was_live or is_live):
+                room = self._rooms.pop(allocation.node_id, None)
+                if room is not None and old is None and _is_clear(allocation):
+                    self._rooms[allocation.node_id] = less(room, hold_of(allocation))
 
-    def in_tier(self, fleet: Fleet, pool: str, tier: str) -> Iterator[Place]:
-        """Give the nodes of a tier that are not retired, by id."""
+    def in_tier(self, fleet: Fleet, pool: str, tier: str) -> Columns:
+        """Return the nodes of a tier that are not retired, as columns that are up to date."""
         key = tier_key(pool, tier)
-        ids = self._ids_by_tier.get(key)
-        if ids is None:
-            ids = self._ids_by_tier[key] = fleet.index.nodes_by_tier.keys(key)
-        known = self._places
-        for node_id in ids:
-            yield known.get(node_id) or self.of(fleet, node_id)
+        columns = self._columns.get(key)
+        if columns is None:
+            columns = self._columns[key] = Columns(key, fleet.index.nodes_by_tier.keys(key))
+        columns.refresh(lambda node_id: self.of(fleet, node_id))
+        return columns
 
     def of(self, fleet: Fleet, node_id: str) -> Place:
         """Return one node as placing sees it."""
@@ -58,13 +81,60 @@ class PlaceIndex:
         if known is not None:
             return known
         node = fleet.nodes[node_id]
-        place = self._places[node_id] = Place(
-            node=node,
-            room=free_room(node.shape, holds_on(fleet, node)),
-            domains=domains_of(node),
-            standing=standing_of(node),
-        )
+        room = self._rooms.get(node_id)
+        if room is None:
+            room = self._rooms[node_id] = free_room(node.shape, holds_on(fleet, node))
+        offered = self._offered.get(node_id)
+        if offered is None:
+            offered = self._offered[node_id] = offer_of(node.shape)
+        place = self._places[node_id] = place_of(node, room, offered)
         return place
+
+
+def place_of(node: Node, room: Room, offered: UnitsOffered) -> Place:
+    """Return a node with this room free as placing sees it."""
+    free: dict[str, int] = {}
+    for each in room.units or ():
+        free[each.name] = free.get(each.name, 0) + each.count * each.milli
+    return Place(
+        node=node,
+        room=room,
+        domains=domains_of(node),
+        standing=standing_of(node),
+        free_milli=free,
+        device_milli=sum(free.values()),
+        profiles=offered[0],
+        whole_milli=offered[1],
+    )
+
+
+def offer_of(shape: Shape) -> UnitsOffered:
+    """Return what a shape has of units."""
+    seen: dict[str, set[Profile]] = {}
+    milli: dict[str, int] = {}
+    for unit in whole_room(shape).units or ():
+        seen.setdefault(unit.name, set()).add(tuple(sorted(unit.attributes.items())))
+        milli[unit.name] = milli.get(unit.name, 0) + unit.count * unit.milli
+    profiles = {kind: next(iter(found)) for kind, found in seen.items() if len(found) == 1}
+    return profiles, milli
+
+
+def _is_same_shape(one: Shape, other: Shape) -> bool:
+    return one is other or one == other
+
+
+def _holds_same(old: Allocation, new: Allocation) -> bool:
+    return (
+        old.node_id == new.node_id
+        and old.requirement is new.requirement
+        and old.devices == new.devices
+    )
+
+
+def _is_clear(allocation: Allocation) -> bool:
+    """Say whether it takes the same from a node in whatever order holds are taken away."""
+    kinds = {request.name for request in allocation.requirement.capabilities}
+    return kinds <= allocation.devices.keys()
 
 
 def _tier_of(node: Node | None) -> str:

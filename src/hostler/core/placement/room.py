@@ -2,18 +2,19 @@
 
 A capability is a set of units that are alike, or named devices of which each is a unit of its own.
 Where a node names devices of a kind, they are what counts for that kind, and work is given
-particular ones. `None` for a quantity means *not reported*: it fits nothing that asks for some.
+particular ones. A unit may be taken in part, in thousandths, until nothing of it is left. `None`
+for a quantity means *not reported*: it fits nothing that asks for some.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 import msgspec
 
 from hostler.model.reason import Reason
-from hostler.model.shape import CapabilityRequest, Requirement, Shape
+from hostler.model.shape import WHOLE_MILLI, CapabilityRequest, Requirement, Shape
 
 
 class Units(msgspec.Struct, frozen=True):
@@ -24,6 +25,8 @@ class Units(msgspec.Struct, frozen=True):
     count: int
     device_id: str | None = None
     """The one device that this is, where devices are named."""
+    milli: int = WHOLE_MILLI
+    """What is free of each, in thousandths."""
 
 
 class Room(msgspec.Struct, frozen=True):
@@ -59,17 +62,27 @@ def whole_room(shape: Shape) -> Room:
 
 def free_room(shape: Shape, holds: Iterable[Hold]) -> Room:
     """Return what is left of a shape; less than nothing where the shape has shrunk since."""
-    whole = whole_room(shape)
-    capacity, cores, memory = whole.capacity, whole.cores_milli, whole.memory_bytes
-    units = whole.units
+    room = whole_room(shape)
     for hold in holds:
-        required = hold.requirement
-        capacity = None if capacity is None else capacity - required.capacity
-        cores = None if cores is None else cores - required.cores_milli
-        memory = None if memory is None else memory - required.memory_bytes
-        if units and required.capabilities:
-            units = _without(units, hold)
-    return Room(capacity, cores, memory, units, whole.names)
+        room = less(room, hold)
+    return room
+
+
+def less(room: Room, hold: Hold) -> Room:
+    """Return what is left of a room when one more allocation is there."""
+    required = hold.requirement
+    units = room.units
+    if units and required.capabilities:
+        units = without(units, hold)
+    return Room(
+        capacity=None if room.capacity is None else room.capacity - required.capacity,
+        cores_milli=None if room.cores_milli is None else room.cores_milli - required.cores_milli,
+        memory_bytes=(
+            None if room.memory_bytes is None else room.memory_bytes - required.memory_bytes
+        ),
+        units=units,
+        names=room.names,
+    )
 
 
 def shortage(requirement: Requirement, room: Room) -> Reason | None:
@@ -92,7 +105,10 @@ def shortages(requirement: Requirement, room: Room) -> Iterator[Reason]:
 
 
 def pick_devices(requirement: Requirement, room: Room) -> dict[str, tuple[str, ...]]:
-    """Return the named devices to give, by kind: the lowest that serve. Expects that it fits."""
+    """Return the named devices to give, by kind. Expects that it fits.
+
+    The lowest that serve; a share comes from the one that has least left.
+    """
     picked: dict[str, tuple[str, ...]] = {}
     units = room.units or ()
     for request in _most_particular_first(requirement.capabilities):
@@ -128,42 +144,73 @@ def _units_of(shape: Shape) -> tuple[Units, ...] | None:
     return (*unnamed, *chain.from_iterable(named.values()))
 
 
-def _without(units: tuple[Units, ...], hold: Hold) -> tuple[Units, ...]:
+def without(units: tuple[Units, ...], hold: Hold) -> tuple[Units, ...]:
     """Take away what an allocation holds: the devices it was given, else any that serve."""
-    given = {(kind, device) for kind, devices in hold.devices.items() for device in devices}
-    left = tuple(each for each in units if (each.name, each.device_id) not in given)
+    given = _given_milli(hold)
+    left = units
+    if given:
+        left = tuple(
+            each if taken is None else msgspec.structs.replace(each, milli=each.milli - taken)
+            for each in units
+            if (taken := given.get((each.name, each.device_id))) is None or taken < each.milli
+        )
     for request in _most_particular_first(hold.requirement.capabilities):
         if request.name not in hold.devices:
             _, left = _take(left, request)
     return left
 
 
+def _given_milli(hold: Hold) -> dict[tuple[str, str | None], int]:
+    """Return how much an allocation has of each device, read as `pick_devices` wrote it."""
+    if not hold.devices:
+        return {}
+    ids = {kind: iter(devices) for kind, devices in hold.devices.items()}
+    given: dict[tuple[str, str | None], int] = {}
+    for request in _most_particular_first(hold.requirement.capabilities):
+        for device_id in islice(ids.get(request.name, iter(())), request.count):
+            key = (request.name, device_id)
+            given[key] = given.get(key, 0) + request.milli
+    return given
+
+
 def _take(
     units: tuple[Units, ...], request: CapabilityRequest
 ) -> tuple[list[Units], tuple[Units, ...]]:
-    """Take the first units that serve a request; return them and what is left."""
+    """Take the units that serve a request and have least left; return them and what is left."""
     wanted = request.count
-    taken: list[Units] = []
+    fitting = [n for n, each in enumerate(units) if _serves(each, request)]
+    if request.milli < WHOLE_MILLI:
+        fitting.sort(key=lambda n: units[n].milli)
+    used: dict[int, int] = {}
+    for number in fitting:
+        if wanted > 0:
+            used[number] = min(wanted, units[number].count)
+            wanted -= used[number]
+    taken = [msgspec.structs.replace(units[n], count=count) for n, count in sorted(used.items())]
     left: list[Units] = []
-    for each in units:
-        used = min(wanted, each.count) if _serves(each, request) else 0
-        wanted -= used
-        if used:
-            taken.append(msgspec.structs.replace(each, count=used))
-        if each.count > used:
-            left.append(msgspec.structs.replace(each, count=each.count - used))
+    for number, each in enumerate(units):
+        count = used.get(number, 0)
+        if count and each.milli > request.milli:
+            milli = each.milli - request.milli
+            left.append(msgspec.structs.replace(each, count=count, milli=milli))
+        if each.count > count:
+            left.append(msgspec.structs.replace(each, count=each.count - count))
     return taken, tuple(left)
 
 
 def _serves(units: Units, request: CapabilityRequest) -> bool:
-    return units.name == request.name and all(
-        units.attributes.get(name) == value for name, value in request.attributes.items()
+    return (
+        units.name == request.name
+        and units.milli >= request.milli
+        and request.accepts(units.attributes)
     )
 
 
-def _most_particular_first(requests: Sequence[CapabilityRequest]) -> list[CapabilityRequest]:
+def _most_particular_first(requests: Sequence[CapabilityRequest]) -> Sequence[CapabilityRequest]:
     """Order requests so that one that any unit serves does not take what only one other serves."""
-    return sorted(requests, key=lambda r: -len(r.attributes))
+    if len(requests) < 2:
+        return requests
+    return sorted(requests, key=lambda r: -len(r.attributes) - len(r.matches))
 
 
 def _capability_shortages(requests: Sequence[CapabilityRequest], room: Room) -> Iterator[Reason]:
@@ -174,7 +221,11 @@ def _capability_shortages(requests: Sequence[CapabilityRequest], room: Room) -> 
     for request in _most_particular_first(requests):
         if request.name not in room.names:
             continue
-        free_count = sum(each.count for each in units if each.name == request.name)
+        free_count = sum(
+            each.count
+            for each in units
+            if each.name == request.name and each.milli >= request.milli
+        )
         taken, units = _take(units, request)
         if free_count < request.count:
             is_count_short = True

@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
 from hostler.base.ids import ReplicaId
-from hostler.core.limits import CANDIDATES_KEPT_MAX, TRACE_NODES_MAX
-from hostler.core.placement.demand import Demand
-from hostler.core.placement.feasible import Place, detail_of
-from hostler.core.placement.score import Scored
+from hostler.core.placement.survey import Survey
 from hostler.model import Trace
-from hostler.model.reason import Reason
-from hostler.model.trace import Attempt, Candidate, Decision, FilteredNode
+from hostler.model.trace import Attempt, Candidate, Decision
 
 
-def attempt_of(
-    demand: Demand,
-    pool: str,
-    tier: str,
-    *,
-    refused: Sequence[tuple[Place, Reason]] = (),
-    ranked: Sequence[Scored] = (),
-    outcome: str,
-) -> Attempt:
+def attempt_of(pool: str, tier: str, *, survey: Survey | None, outcome: str) -> Attempt:
     """Return the record of one look at one tier; filtered plus scored are its candidates."""
+    if survey is None:
+        return Attempt(
+            pool=pool,
+            tier=tier,
+            candidate_count=0,
+            filtered_count=0,
+            scored_count=0,
+            outcome=outcome,
+        )
     return Attempt(
         pool=pool,
         tier=tier,
-        candidate_count=len(refused) + len(ranked),
-        filtered_count=len(refused),
-        scored_count=len(ranked),
-        filtered_by_reason=dict(sorted(Counter(reason.value for _, reason in refused).items())),
-        filtered=tuple(
-            FilteredNode(
-                node_id=place.node.node_id, reason=reason, detail=detail_of(reason, demand, place)
-            )
-            for place, reason in refused[:TRACE_NODES_MAX]
-        ),
+        candidate_count=survey.candidate_count,
+        filtered_count=survey.candidate_count - survey.fitting_count,
+        scored_count=survey.fitting_count,
+        filtered_by_reason={
+            reason.value: count for reason, count in sorted(survey.count_by_reason.items())
+        },
+        filtered=survey.shown,
         scored=tuple(
-            Candidate(node_id=each.place.node.node_id, score=each.parts)
-            for each in ranked[:CANDIDATES_KEPT_MAX]
+            Candidate(node_id=each.place.node.node_id, score=each.parts) for each in survey.ranked
         ),
         outcome=outcome,
     )

@@ -16,13 +16,13 @@ import msgspec
 
 from hostler.core.placement.buy import fitting_offers, tier_refusal
 from hostler.core.placement.demand import Demand, SpareAccess
-from hostler.core.placement.feasible import PARTICULAR, Place, refusal, refusals
+from hostler.core.placement.feasible import PARTICULAR, Place, refusals
 from hostler.core.placement.resilience import (
     INTERRUPTIBLE_PRIMARY,
     broken_rules,
     domains_of_new,
 )
-from hostler.core.placement.score import Scored, scored
+from hostler.core.placement.survey import Survey, survey_of
 from hostler.core.placement.trace import attempt_of
 from hostler.model import Pool
 from hostler.model.pool import Offer, Reliability, Tier
@@ -99,8 +99,8 @@ class _Look(msgspec.Struct):
     demand: Demand
     pool: str
     tier: str = ""
-    refused: list[tuple[Place, Reason]] = []
-    ranked: list[Scored] = []
+    survey: Survey | None = None
+    """What was found among its nodes; `None` when the tier was not looked at."""
     existing: _Found | None = None
     new: _Found | None = None
     reason: Reason | None = None
@@ -109,11 +109,9 @@ class _Look(msgspec.Struct):
 
     def attempt(self) -> Attempt:
         return attempt_of(
-            self.demand,
             self.pool,
             self.tier,
-            refused=self.refused,
-            ranked=self.ranked,
+            survey=self.survey,
             outcome=self.outcome,
         )
 
@@ -181,16 +179,10 @@ def _looks(demand: Demand, fleet: Fleet, obstacle: Obstacle) -> Iterator[_Look]:
 
 
 def _look_at(demand: Demand, fleet: Fleet, pool: Pool, tier: Tier) -> _Look:
-    look = _Look(demand, pool.name, tier.name, refused=[], ranked=[])
-    for place in fleet.index.places.in_tier(fleet, pool.name, tier.name):
-        reason = refusal(demand, place)
-        if reason is None:
-            look.ranked.append(scored(demand, place))
-        else:
-            look.refused.append((place, reason))
-    if look.ranked:
-        look.ranked.sort(key=lambda each: each.order)
-        best = look.ranked[0]
+    survey = survey_of(demand, fleet, pool.name, tier.name)
+    look = _Look(demand, pool.name, tier.name, survey=survey)
+    if survey.ranked:
+        best = survey.ranked[0]
         degraded_by = _degraded_by(demand, best.broken, best.place.node.reliability)
         option = Option(pool=pool, tier=tier, place=best.place, degraded_by=degraded_by)
         look.existing = _Found(len(best.broken), option)
@@ -231,10 +223,11 @@ def _spare_anywhere(demand: Demand, fleet: Fleet) -> Verdict | None:
             continue
         for tier in pool.tiers:
             look = _look_at(demand, fleet, pool, tier)
-            if look.existing is None or look.existing.broken_count != 0:
+            found = look.existing
+            if found is None or found.broken_count != 0 or found.option.place is None:
                 continue
-            if look.ranked[0].place.node.is_spare:
-                return _taken(look, look.existing, RULE_SPARE, [look])
+            if found.option.place.node.is_spare:
+                return _taken(look, found, RULE_SPARE, [look])
     return None
 
 
@@ -251,10 +244,15 @@ def _failure(looks: list[_Look]) -> Verdict:
     told = [look.reason or Reason.NO_CAPACITY for look in looks]
     is_particular = not PARTICULAR.isdisjoint(told)
     for look in looks:
-        for place, reason in look.refused:
+        if look.survey is None:
+            continue
+        for reason in look.survey.count_by_reason:
             is_particular = is_particular or reason in PARTICULAR
             # A node says what is waited for only if nothing else stands in its way.
-            if reason in _WAITS and len(list(refusals(look.demand, place))) == 1:
+            if reason in _WAITS and any(
+                len(list(refusals(look.demand, place))) == 1
+                for place in look.survey.refused_for(reason)
+            ):
                 told.append(reason)
     return Verdict(
         reason=min(told, key=_rank, default=Reason.NO_CAPACITY),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from hostler.base.errors import Rejected
 from hostler.base.ids import BundleId
 from hostler.base.units import cores_milli, duration_ms, size_bytes
 from hostler.core.inputs import SubmitBundle
@@ -18,8 +21,21 @@ from hostler.model.launch import (
     TcpReadiness,
 )
 from hostler.model.pool import Band
-from hostler.model.shape import CapabilityRequest, Requirement
-from hostler.wire.documents import BundleDocument, JobDocument, ReadinessDocument, capability_of
+from hostler.model.shape import (
+    WHOLE_MILLI,
+    AttributeMatch,
+    CapabilityRequest,
+    MatchRule,
+    Requirement,
+)
+from hostler.wire.documents import (
+    AttributeDocument,
+    BundleDocument,
+    JobDocument,
+    ReadinessDocument,
+    WishDocument,
+    wish_of,
+)
 from hostler.wire.documents.bundle import RunDocument
 from hostler.wire.documents.work import RequiresDocument
 
@@ -63,11 +79,39 @@ def requirement(document: RequiresDocument) -> Requirement:
         cores_milli=cores_milli(document.cores),
         memory_bytes=size_bytes(document.memory),
         capabilities=tuple(
-            CapabilityRequest(name=name, count=one.count, attributes=dict(one.attributes))
-            for name, value in sorted(document.capabilities.items())
-            for one in [capability_of(value)]
+            _wish(name, wish_of(value)) for name, value in sorted(document.capabilities.items())
         ),
     )
+
+
+def _wish(name: str, document: WishDocument) -> CapabilityRequest:
+    if document.milli is not None and document.count != 1:
+        raise Rejected("share_of_several", f"{name}: a share is of one unit, so leave out count")
+    equal: dict[str, str] = {}
+    matches: list[AttributeMatch] = []
+    for attribute, asked in sorted(document.attributes.items()):
+        if isinstance(asked, str):
+            equal[attribute] = asked
+        else:
+            matches += _matches(attribute, asked)
+    return CapabilityRequest(
+        name=name,
+        count=document.count,
+        milli=document.milli or WHOLE_MILLI,
+        attributes=equal,
+        matches=tuple(matches),
+    )
+
+
+def _matches(attribute: str, asked: AttributeDocument) -> Iterator[AttributeMatch]:
+    if asked.is_in:
+        values = tuple(sorted(set(asked.is_in)))
+        yield AttributeMatch(attribute=attribute, rule=MatchRule.IN, values=values)
+    if asked.at_least is not None:
+        values = (str(asked.at_least),)
+        yield AttributeMatch(attribute=attribute, rule=MatchRule.AT_LEAST, values=values)
+    if asked.exists:
+        yield AttributeMatch(attribute=attribute, rule=MatchRule.EXISTS)
 
 
 def _launch(document: RunDocument) -> Launch:

@@ -15,9 +15,16 @@ from hostler.wire.documents.reader import (
     require_all,
 )
 from hostler.wire.documents.schema import bundle_schema, config_schema
-from hostler.wire.documents.work import CapabilityDocument, capability_of
+from hostler.wire.documents.work import (
+    AttributeDocument,
+    CapabilityDocument,
+    WishDocument,
+    capability_of,
+    wish_of,
+)
 
 __all__ = [
+    "AttributeDocument",
     "BundleDocument",
     "CapabilityDocument",
     "ConfigDocument",
@@ -28,6 +35,7 @@ __all__ = [
     "ReadinessDocument",
     "Reading",
     "TierDocument",
+    "WishDocument",
     "bundle_schema",
     "capability_of",
     "check_value",
@@ -35,4 +43,5 @@ __all__ = [
     "read_bundles",
     "read_config",
     "require_all",
+    "wish_of",
 ]

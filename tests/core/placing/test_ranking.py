@@ -1,0 +1,246 @@
+"""What is kept and followed gives what looking at every node anew would give."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hostler.base.ids import NodeId, ReplicaId
+from hostler.core.fleet import Fleet
+from hostler.core.limits import CANDIDATES_KEPT_MAX, TRACE_NODES_MAX
+from hostler.core.placement.columns import Columns
+from hostler.core.placement.demand import Demand, SpareAccess
+from hostler.core.placement.feasible import refusal
+from hostler.core.placement.places import PlaceIndex
+from hostler.core.placement.resilience import Domains
+from hostler.core.placement.room import pick_devices
+from hostler.core.placement.score import scored
+from hostler.core.placement.survey import survey_of
+from hostler.core.txn import Txn
+from hostler.model import Allocation, Node
+from hostler.model.allocation import AllocationPhase
+from hostler.model.bundle import SpreadOver, SpreadRule
+from hostler.model.launch import Launch
+from hostler.model.node import Cordon, Health, NodePhase
+from hostler.model.pool import Band, Reliability
+from hostler.model.shape import (
+    AttributeMatch,
+    Capability,
+    CapabilityRequest,
+    Device,
+    MatchRule,
+    Requirement,
+    Shape,
+)
+from hostler.testing.builders import a_node
+
+MODELS = ("a10", "l4", "t4")
+
+wishes = st.builds(
+    CapabilityRequest,
+    name=st.sampled_from(["gpu", "input"]),
+    count=st.integers(1, 3),
+    attributes=st.sampled_from([{}, {}, {"model": "l4"}]),
+    matches=st.sampled_from(
+        [
+            (),
+            (AttributeMatch(attribute="model", rule=MatchRule.IN, values=("a10", "t4")),),
+            (AttributeMatch(attribute="gib", rule=MatchRule.AT_LEAST, values=("24",)),),
+        ]
+    ),
+)
+shares = st.builds(
+    CapabilityRequest, name=st.just("gpu"), milli=st.sampled_from([100, 300, 500, 900])
+)
+requirements = st.builds(
+    Requirement,
+    capacity=st.integers(0, 3),
+    cores_milli=st.sampled_from([0, 0, 500, 3_000]),
+    memory_bytes=st.sampled_from([0, 0, 2**30]),
+    capabilities=st.lists(wishes | shares, max_size=2).map(tuple),
+)
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> Shape:
+    """Draw what a node has: named devices, alike or not, or a count, or nothing reported."""
+    attributes = {
+        "model": draw(st.sampled_from(MODELS)),
+        "gib": draw(st.sampled_from(["16", "80"])),
+    }
+    count = draw(st.integers(0, 4))
+    kind = draw(st.sampled_from(["named", "mixed", "counted", "unreported", "none"]))
+    capabilities: tuple[Capability, ...] | None = (
+        Capability(name="gpu", count=count, attributes=attributes),
+        Capability(name="input", count=2),
+    )
+    devices: tuple[Device, ...] = ()
+    if kind in ("named", "mixed"):
+        own = [{"model": "l4"} if kind == "mixed" and n == 0 else {} for n in range(count)]
+        devices = tuple(
+            Device(kind="gpu", device_id=str(n), attributes=own[n]) for n in range(count)
+        )
+    elif kind in ("unreported", "none"):
+        capabilities = None if kind == "unreported" else ()
+    return Shape(
+        capacity=draw(st.sampled_from([None, 2, 5])),
+        cores_milli=draw(st.sampled_from([None, 2_000, 8_000])),
+        memory_bytes=draw(st.sampled_from([None, 2**30, 2**33])),
+        capabilities=capabilities,
+        devices=devices,
+    )
+
+
+@st.composite
+def nodes(draw: st.DrawFn, number: int) -> Node:
+    """Draw a node in any state that matters."""
+    return a_node(
+        f"n-{number:06d}",
+        shape=draw(shapes()),
+        phase=draw(st.sampled_from([*[NodePhase.READY] * 5, NodePhase.STOPPING])),
+        health=draw(st.sampled_from([*[Health.LIVE] * 5, Health.SUSPECT])),
+        cordon=draw(st.sampled_from([*[None] * 5, Cordon(by="me", reason="", at_ms=0)])),
+        is_inventory_reported=draw(st.sampled_from([True, True, True, False])),
+        reliability=draw(st.sampled_from(Reliability)),
+        is_spare=draw(st.sampled_from([False, False, True])),
+        spare_band=draw(st.sampled_from([None, Band.GOLD, Band.SILVER])),
+        zone=draw(st.sampled_from(["", "z1", "z2", "z3"])),
+        provider=draw(st.sampled_from(["", "fake"])),
+        lease_count=draw(st.sampled_from([0, 0, 0, 1])),
+    )
+
+
+@st.composite
+def demands(draw: st.DrawFn, fleet: Fleet, requirement: Requirement) -> Demand:
+    """Draw who asks."""
+    ids = st.sampled_from(sorted(fleet.nodes.rows)).map(NodeId)
+    siblings = draw(
+        st.lists(
+            st.builds(
+                Domains,
+                node_id=ids,
+                zone=st.sampled_from(["", "z1", "z2", "z9"]),
+                tier=st.sampled_from(["p/own", "p/cloud"]),
+                provider=st.sampled_from(["fake", "own hardware"]),
+            ),
+            max_size=2,
+        )
+    )
+    rules = st.builds(SpreadRule, over=st.sampled_from(SpreadOver), is_required=st.booleans())
+    return Demand(
+        replica_id=ReplicaId("b/j/0"),
+        line=f"{requirement}",
+        band=draw(st.sampled_from(Band)),
+        requirement=requirement,
+        pools=("p",),
+        spread=tuple(draw(st.lists(rules, max_size=2, unique_by=lambda rule: rule.over))),
+        siblings=tuple(siblings),
+        bundle_count_by_node=draw(st.dictionaries(ids, st.integers(1, 2), max_size=2)),
+        is_reliable_required=draw(st.booleans()),
+        spares=draw(st.sampled_from(SpareAccess)),
+        avoided=frozenset(draw(st.lists(ids, max_size=1))),
+        rejected=frozenset(draw(st.lists(ids, max_size=1))),
+    )
+
+
+def agrees(fleet: Fleet, demand: Demand) -> None:
+    """Hold a survey to a walk over all nodes that keeps nothing."""
+    survey = survey_of(demand, fleet, "p", "own")
+    anew = PlaceIndex()
+    places = [anew.of(fleet, key) for key in fleet.index.nodes_by_tier.keys("p/own")]
+    looked = [(place, refusal(demand, place)) for place in places]
+    refused = [(place, reason) for place, reason in looked if reason is not None]
+    assert survey.candidate_count == len(places)
+    assert survey.count_by_reason == Counter(reason for _, reason in refused)
+    assert survey.fitting_count + len(refused) == len(places)
+    first = [(place.node.node_id, reason) for place, reason in refused[:TRACE_NODES_MAX]]
+    assert [(each.node_id, each.reason) for each in survey.shown] == first
+    for reason in survey.count_by_reason:
+        assert list(survey.refused_for(reason)) == [p for p, r in refused if r is reason]
+    columns = Columns("p/own", [place.node.node_id for place in places])
+    columns.refresh(lambda node_id: anew.of(fleet, node_id))
+    market = columns.market(fleet.index.places.mix)
+    ranked = [scored(demand, place, market) for place, reason in looked if reason is None]
+    ranked.sort(key=lambda each: each.order)
+    assert list(survey.ranked) == ranked[:CANDIDATES_KEPT_MAX]
+
+
+def an_allocation(number: int, node: Node, requirement: Requirement, **changes: Any) -> Allocation:
+    """Return what a replica holds of a node."""
+    given: dict[str, Any] = {
+        "allocation_id": f"a-{number:06d}",
+        "replica_id": f"b/j/{number}",
+        "bundle_id": "b",
+        "job": "j",
+        "replica_index": number,
+        "role": "primary",
+        "band": Band.SILVER,
+        "node_id": node.node_id,
+        "epoch": 1,
+        "requirement": requirement,
+        "launch": Launch(argv=("true",)),
+        "phase": AllocationPhase.STARTING,
+        "phase_since_at_ms": 0,
+        "created_at_ms": 0,
+    }
+    return Allocation(**{**given, **changes})
+
+
+def hold(txn: Txn, number: int, demand: Demand) -> None:
+    """Put work on the best node, if there is one."""
+    ranked = survey_of(demand, txn.fleet, "p", "own").ranked
+    if ranked:
+        place = ranked[0].place
+        devices = pick_devices(demand.requirement, place.room)
+        txn.put(an_allocation(number, place.node, demand.requirement, devices=devices))
+        txn.change(place.node, allocation_count=place.node.allocation_count + 1)
+
+
+def release(txn: Txn, key: str) -> None:
+    """End what an allocation holds."""
+    allocation = txn.fleet.allocations[key]
+    node = txn.fleet.nodes[allocation.node_id]
+    txn.remove(allocation)
+    txn.change(node, allocation_count=node.allocation_count - 1)
+
+
+@pytest.mark.slow
+@given(st.data())
+def test_what_is_kept_is_what_a_look_at_every_node_finds(data: st.DataObject) -> None:
+    fleet = Fleet()
+    txn = Txn(fleet, 0)
+    for number in range(data.draw(st.integers(1, 8))):
+        txn.put(data.draw(nodes(number)))
+    fleet.keep(txn.close())
+    asked = data.draw(st.lists(requirements, min_size=1, max_size=3))
+    for number in range(data.draw(st.integers(1, 8))):
+        txn = Txn(fleet, 0)
+        demand = data.draw(demands(fleet, data.draw(st.sampled_from(asked))))
+        agrees(fleet, demand)
+        match data.draw(st.sampled_from(["hold", "hold", "hold", "release", "write", "join"])):
+            case "release" if fleet.allocations.rows:
+                release(txn, data.draw(st.sampled_from(sorted(fleet.allocations.rows))))
+            case "write":
+                old = fleet.nodes[data.draw(st.sampled_from(sorted(fleet.nodes.rows)))]
+                new = data.draw(nodes(int(old.node_id[2:])))
+                phase = data.draw(st.sampled_from([new.phase, NodePhase.RETIRED]))
+                held = {"allocation_count": old.allocation_count, "phase": phase}
+                txn.put(a_node(old.node_id, **{**_fields(new), **held}))
+            case "join":
+                txn.put(data.draw(nodes(data.draw(st.integers(0, 99)))))
+            case _:
+                hold(txn, number, demand)
+        agrees(fleet, demand)
+        delta = txn.close()
+        if data.draw(st.booleans()):
+            fleet.keep(delta)
+        else:
+            fleet.drop(delta)
+        agrees(fleet, demand)
+
+
+def _fields(node: Node) -> dict[str, Any]:
+    names = [name for name in node.__struct_fields__ if name not in ("node_id", "pool", "tier")]
+    return {name: getattr(node, name) for name in names}
