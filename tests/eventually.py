@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -46,6 +47,14 @@ async def eventually_async(
 async def pause(seconds: float) -> None:
     """Let real time pass: for schedules of faults, which wait for nothing."""
     await asyncio.sleep(seconds)
+
+
+def holds(file: Path, text: bytes) -> bool:
+    """Whether `file` is there and has `text` in it, in one look: a rotation may rename it."""
+    try:
+        return text in file.read_bytes()
+    except FileNotFoundError:
+        return False
 
 
 def _late(what: str, within_s: float, found: object) -> str:

@@ -15,7 +15,7 @@ from hostler.wire.agent import ReadLogs
 from hostler.wire.work import EndCause, HttpReadiness, SdNotifyReadiness
 from tests.agent_real.conftest import RealAgent, a_launch, a_script, a_start, a_stop
 from tests.agent_real.server import TinyServer
-from tests.eventually import eventually_async
+from tests.eventually import eventually_async, holds
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e]
 
@@ -40,7 +40,7 @@ async def log_has(agent: RealAgent, text: bytes, allocation_id: str = "a-1") -> 
     log = agent.folder(allocation_id) / "log"
 
     async def probe() -> bool:
-        return log.exists() and text in log.read_bytes()
+        return holds(log, text)
 
     await eventually_async(probe, what=f"{text!r} in {log}")
 

@@ -12,7 +12,7 @@ from hostler.wire.agent import EndLease, ExecStart, Shutdown
 from hostler.wire.work import EndCause
 from tests.agent_real.conftest import RealAgent, a_launch, a_start, a_stop
 from tests.agent_real.server import TinyServer
-from tests.eventually import eventually_async
+from tests.eventually import eventually_async, holds
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e]
 
@@ -55,7 +55,7 @@ async def test_a_job_that_ended_while_nobody_looked_is_reported(
     os.kill(pid, signal.SIGUSR1)
 
     async def is_over() -> bool:
-        return "ended_at_ms" in (agent.folder("a-1") / "state").read_text()
+        return holds(agent.folder("a-1") / "state", b"ended_at_ms")
 
     await eventually_async(is_over)
     await agent.start()
@@ -127,7 +127,7 @@ async def test_a_cut_off_agent_stops_its_work_and_tells_when_it_is_back(
     await server.cut_off()
 
     async def is_stopped() -> bool:
-        return "ended_at_ms" in (agent.folder("a-1") / "state").read_text()
+        return holds(agent.folder("a-1") / "state", b"ended_at_ms")
 
     await eventually_async(is_stopped)
     server.is_deaf = False

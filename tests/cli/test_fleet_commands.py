@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import CONFIGURATION, Cli, ServerProcess, environment, start_server
-from tests.eventually import eventually
+from tests.eventually import eventually, holds
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -52,7 +52,7 @@ def fleet_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerPro
                     start_new_session=True,
                 )
             )
-        eventually(lambda log=folder / f"{pool}.log": "agent started" in log.read_text())
+        eventually(lambda log=folder / f"{pool}.log": holds(log, b"agent started"))
     yield server
     for agent in agents:
         agent.terminate()
