@@ -11,7 +11,8 @@ class CandidateView(msgspec.Struct, frozen=True, kw_only=True):
     """A node that passed every filter; the lowest score, part by part, is chosen."""
 
     node_id: str
-    score: list[int]
+    score: dict[str, int]
+    """By the name of the part, in the order in which they are compared (`docs/placement.md`)."""
 
 
 class FilteredView(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,10 +45,20 @@ class DecisionView(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
     is_recovery: bool
     outcome: str
+    """`placed`, `launched` or `failed`."""
     node_id: str | None
     rule: str
+    """The policy line that chose, in words."""
     degraded_by: list[str]
     attempts: list[AttemptView]
+    offer: str = ""
+    """Of the machine that was asked for, where one was."""
+    devices: dict[str, list[str]] = {}
+    """Named devices that were chosen with the node, by kind."""
+    reason: str | None = None
+    """Why nothing was chosen."""
+    revision: int = 0
+    """Of the step that decided; `at_revision` of `/v1/explain` replays it."""
 
 
 class WhyView(msgspec.Struct, frozen=True, kw_only=True):
