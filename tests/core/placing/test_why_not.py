@@ -80,7 +80,9 @@ def test_a_named_node_says_everything_that_is_in_the_way_and_what_mends_it(
         (Reason.CAPACITY, "needs 11, 10 free"),
     ]
     assert told(found) == [[f"uncordon={N1}", "capacity=10"]]
-    assert texts(found) == [[f"uncordon {N1}", "lower its capacity from 11 to 10"]]
+    assert texts(found) == [
+        [f"uncordon {N1}", "lower what it needs from capacity 11 to capacity 10"]
+    ]
 
 
 def test_a_full_node_names_who_could_go_the_least_urgent_first(theatre: NewTheatre) -> None:
@@ -93,7 +95,7 @@ def test_a_full_node_names_who_could_go_the_least_urgent_first(theatre: NewTheat
     assert texts(found) == [
         ["stop or move bronze/main/0 (bronze)"],
         ["stop or move gold/main/0 (gold)"],
-        ["lower its capacity from 6 to 2"],
+        ["lower what it needs from capacity 6 to capacity 2"],
     ]
     world.submit("b2", a_job(capacity=9))
     both = fit(world, replica_id="b2/main/0")

@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
-from hostler.base.units import format_size
 from hostler.core.explain.alterations import Alteration
+from hostler.core.explain.amounts import amount_text
 from hostler.core.explain.answer import Change, Way
 from hostler.core.explain.supposing import demand_in, supposing
 from hostler.core.fleet import Fleet
@@ -244,8 +244,9 @@ def _lowered(need: Requirement, place: Place) -> Iterator[Change]:
         ("memory_bytes", need.memory_bytes, room.memory_bytes),
     ):
         if free is not None and 0 < free < asked:
-            told = f"from {_amount(name, asked)} to {_amount(name, free)}"
-            text = f"lower its {_NOUNS[name]} {told}"
+            text = (
+                f"lower what it needs from {amount_text(name, asked)} to {amount_text(name, free)}"
+            )
             yield Change(alteration=Alteration(name, str(free)), text=text)
     for request in need.capabilities:
         free = sum(
@@ -256,18 +257,5 @@ def _lowered(need: Requirement, place: Place) -> Iterator[Change]:
             and request.accepts(each.attributes)
         )
         if request.milli == WHOLE_MILLI and 0 < free < request.count:
-            text = f"lower its count of {request.name} from {request.count} to {free}"
+            text = f"lower what it needs from {request.count} to {free} {request.name}"
             yield Change(alteration=Alteration("count", f"{request.name}:{free}"), text=text)
-
-
-_NOUNS: Final = {"capacity": "capacity", "cores_milli": "cores", "memory_bytes": "memory"}
-
-
-def _amount(name: str, amount: int) -> str:
-    match name:
-        case "cores_milli":
-            return f"{amount / 1_000:g}"
-        case "memory_bytes":
-            return format_size(amount)
-        case _:
-            return str(amount)
