@@ -107,8 +107,6 @@ def _replica(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
         case _:
             if count:
                 yield "INV-REPLICA-3", "a replica that waits for a place has one"
-    if replica.migration is not None:
-        yield from _migration(fleet, replica, replica.migration)
     if replica.phase is ReplicaPhase.PENDING and replica.reason is None:
         yield "INV-REPLICA-4", "a pending replica does not say why it waits"
     if replica.bundle_id not in fleet.bundles:
@@ -123,6 +121,12 @@ def _migration(fleet: Fleet, replica: Replica, migration: Migration) -> Iterator
         yield "INV-MIGRATION-1", "a replica is moved from a place that is not its own"
     if migration.target_id is None and migration.reason is None:
         yield "INV-MIGRATION-2", "a migration without a target does not say why it waits"
+
+
+def _replica_and_migration(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
+    yield from _replica(fleet, replica)
+    if replica.migration is not None:
+        yield from _migration(fleet, replica, replica.migration)
 
 
 def _command(_fleet: Fleet, entry: OutboxEntry) -> Iterator[Broken]:
@@ -173,7 +177,7 @@ _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
     Node.KIND: _node_and_room,
     Lease.KIND: _lease,
     Allocation.KIND: _allocation,
-    Replica.KIND: _replica,
+    Replica.KIND: _replica_and_migration,
     OutboxEntry.KIND: _command,
 }
 

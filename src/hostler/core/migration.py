@@ -1,4 +1,4 @@
-"""Moving a replica that has a place: a second place first, and the first one ended when it is ready.
+"""Moving a replica that has a place: a second place first, and only then the end of the first one.
 
 One mechanism for everybody who wants a replica elsewhere while it runs: whoever asks calls `begin`
 and looks at the records for what came of it; the controller `migrating` does the rest. A job whose

@@ -10,8 +10,8 @@ Waits on: every reason of `placement.walk`, BUNDLE_BROKEN.
 Who is tried: whoever began to want a place, and of those who wait already only the groups (equal
 demand) for which something has opened: a node that changed and would do, a machine that may be
 launched again, a sibling that is gone. Who has a place and wants a second one (a migration) stands
-in the same lines, behind everybody who has none. A group that fits nowhere is given up for this step after
-its first member. Most urgent first over all groups: by band, then by age.
+in the same lines, behind everybody who has none. A group that fits nowhere is given up for this
+step after its first member. Most urgent first over all groups: by band, then by age.
 """
 
 from __future__ import annotations
