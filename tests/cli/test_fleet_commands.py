@@ -139,8 +139,8 @@ def test_a_decision_is_made_again_as_it_was_and_with_a_fact_altered(web: Cli) ->
     assert f"Decided now, as if it had no place: placed on {here}" in now
     assert "With capacity=99: failed (no_capacity)" in now
     assert web("explain", "web/site/0", "--at", "rev:999999").code == 3
-    for wrong in (["--at", "x"], ["--if", "sing=loud"]):
-        assert web("explain", "web/site/0", *wrong).code == 2
+    for wrong, code in ((["--at", "x"], 2), (["--if", "sing=loud"], 4)):
+        assert web("explain", "web/site/0", *wrong).code == code
     assert web("explain", "pending", "--at", "3").code == 2
     assert web("explain", here, "--if", "capacity=9").code == 2
 
