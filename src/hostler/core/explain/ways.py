@@ -108,9 +108,7 @@ class _Search(msgspec.Struct, frozen=True):
     def remedies(self, reasons: Sequence[Reason], proposed: Sequence[Way]) -> list[list[Way]]:
         """Return, for each reason, what makes it go away and brings no other."""
         found: dict[Reason, list[Way]] = {reason: [] for reason in reasons}
-        for way in {
-            tuple(str(c.alteration) for c in way.changes): way for way in proposed
-        }.values():
+        for way in _distinct(proposed):
             left = self.left(way.changes)
             if not set(left) <= set(reasons):
                 continue
