@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from hostler.api.convert.shapes import requirement
+from hostler.core.explain.waiting import why_pending
 from hostler.core.fleet import Fleet
 from hostler.model import Allocation, Bundle, Replica
 from hostler.model.allocation import AllocationPhase
@@ -89,6 +92,15 @@ def replica(fleet: Fleet, record: Replica) -> ReplicaView:
         node_id=placed.node_id if placed else None,
         degraded_by=list(placed.degraded_by) if placed else [],
     )
+
+
+def replica_now(fleet: Fleet, record: Replica, now_ms: int) -> ReplicaView:
+    """Show a replica, with what it waits for as things are and not as of when it was last tried."""
+    view = replica(fleet, record)
+    present = why_pending(fleet, record, now_ms=now_ms)
+    if present is None:
+        return view
+    return msgspec.structs.replace(view, reason=present.reason, reason_detail=present.detail)
 
 
 def allocation(record: Allocation) -> AllocationView:
