@@ -13,6 +13,7 @@ from typing import Final, Self, TypeVar, Unpack
 from hostler.client import calls, streams
 from hostler.client.acquiring import acquire
 from hostler.client.lease import HeldLease
+from hostler.client.questions import Questions
 from hostler.client.transport import RETRY_MS, TIMEOUT_MS, Transport
 from hostler.client.wishes import LeaseWishes, OnWaiting, asked_for
 from hostler.wire.documents import BundleDocument
@@ -21,18 +22,15 @@ from hostler.wire.http import (
     AcquireRequest,
     AllocationView,
     BundleView,
-    ConfigView,
     CreatedToken,
     CreateTokenRequest,
     EventView,
-    ExplainView,
     LeaseView,
     NodeView,
     Page,
     PlanView,
     PoolView,
     ReplicaView,
-    StatusView,
     TokenView,
 )
 
@@ -46,7 +44,7 @@ PAGE_COUNT: Final = 500
 """Records asked for at once."""
 
 
-class Client:
+class Client(Questions):
     """Talks to one server. Use as `async with Client() as client`."""
 
     def __init__(
@@ -96,23 +94,6 @@ class Client:
         await self._transport.close()
 
     # -- the fleet -------------------------------------------------------------------------------
-
-    async def status(self) -> StatusView:
-        """Return the server and the fleet in numbers."""
-        return await self._transport.send(calls.status())
-
-    async def config(self) -> ConfigView:
-        """Return the configuration in force."""
-        return await self._transport.send(calls.config())
-
-    async def explain(self, about: str, *, node: str | None = None) -> ExplainView:
-        """Return why something is as it is: the id of a replica, node, lease, bundle, pool, ...
-
-        Args:
-            about: The id.
-            node: Of a replica: also tell everything that keeps it from this node.
-        """
-        return await self._transport.send(calls.explain(about, node))
 
     def events(
         self,
