@@ -24,6 +24,7 @@ from hostler.wire.http import (
     CreateTokenRequest,
     DrainRequest,
     ExplainView,
+    ExtendRequest,
     HeartbeatRequest,
     LeaseView,
     NodeView,
@@ -246,6 +247,12 @@ def heartbeat_lease(lease_id: str, epoch: int) -> Call[LeaseView]:
     """Renew a held lease."""
     body = HeartbeatRequest(epoch=epoch)
     return _post(f"/v1/leases/{segment(lease_id)}/heartbeat", LeaseView, body, key="")
+
+
+def extend_lease(lease_id: str, epoch: int, by_ms: int) -> Call[LeaseView]:
+    """Stay longer on a node that is to go."""
+    body = ExtendRequest(epoch=epoch, by_ms=by_ms)
+    return _post(f"/v1/leases/{segment(lease_id)}/extend", LeaseView, body)
 
 
 def release_lease(

@@ -253,6 +253,10 @@ class Client(Questions):
         """Renew a lease that this program does not hold as an object."""
         return await self._transport.send(calls.heartbeat_lease(lease_id, epoch))
 
+    async def extend_lease(self, lease_id: str, epoch: int, by_ms: int) -> LeaseView:
+        """Stay longer on a node that is to go."""
+        return await self._transport.send(calls.extend_lease(lease_id, epoch, by_ms))
+
     async def release_lease(
         self, lease_id: str, *, is_healthy: bool = True, detail: str = ""
     ) -> LeaseView:

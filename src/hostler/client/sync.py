@@ -327,6 +327,10 @@ class SyncClient:
         """As `Client.heartbeat_lease`."""
         return self._loop.run(self._client.heartbeat_lease(lease_id, epoch))
 
+    def extend_lease(self, lease_id: str, epoch: int, by_ms: int) -> LeaseView:
+        """As `Client.extend_lease`."""
+        return self._loop.run(self._client.extend_lease(lease_id, epoch, by_ms))
+
     def release_lease(
         self, lease_id: str, *, is_healthy: bool = True, detail: str = ""
     ) -> LeaseView:

@@ -44,6 +44,8 @@ def lease(record: Lease, position: int | None = None) -> LeaseView:
         lease_ms=record.lease_ms,
         expires_at_ms=record.expires_at_ms,
         ends_at_ms=record.ends_at_ms,
+        retiring_at_ms=record.retiring_at_ms,
+        retiring_at_ms_max=record.retiring_at_ms_max,
         outcome=record.outcome,
         outcome_detail=record.outcome_detail,
     )

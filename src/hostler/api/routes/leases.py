@@ -24,7 +24,7 @@ from hostler.api.http import (
 )
 from hostler.base.ids import LeaseId, NodeId
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import AcquireLease, HeartbeatLease, ReleaseLease
+from hostler.core.inputs import AcquireLease, ExtendLease, HeartbeatLease, ReleaseLease
 from hostler.model import Lease
 from hostler.model.lease import LeaseOutcome, LeasePhase, Share
 from hostler.model.record import Record
@@ -32,6 +32,7 @@ from hostler.model.token import Role
 from hostler.wire.http import (
     WAIT_MS_MAX,
     AcquireRequest,
+    ExtendRequest,
     HeartbeatRequest,
     LeaseView,
     Page,
@@ -215,6 +216,36 @@ async def heartbeat(request: HttpRequest) -> Response[bytes]:
 
 
 @post(
+    "/v1/leases/{lease_id:str}/extend",
+    **described(
+        Operation(
+            summary="Stay longer on a node that is to go",
+            body=ExtendRequest,
+            answer=LeaseView,
+            role=Role.LESSEE,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def extend(request: HttpRequest) -> Response[bytes]:
+    """Only its holder, or an operator; and only as far as `retiring_at_ms_max`."""
+    lease_id = path_text(request, "lease_id")
+    api, caller = api_of(request), caller_of(request)
+    asked = await body_of(request, ExtendRequest)
+    await submit(
+        api,
+        ExtendLease(
+            lease_id=LeaseId(lease_id),
+            epoch=asked.epoch,
+            by_ms=asked.by_ms,
+            is_operator=caller.may(Role.OPERATOR),
+            **common(request, caller.principal),
+        ),
+    )
+    return answer(views.lease(record_of(api, Lease, lease_id)))
+
+
+@post(
     "/v1/leases/{lease_id:str}/release",
     **described(
         Operation(
@@ -272,4 +303,4 @@ async def _end(
     return answer(views.lease(record_of(api, Lease, lease_id)))
 
 
-ROUTES = [acquire, list_all, get_one, heartbeat, release, revoke]
+ROUTES = [acquire, list_all, get_one, heartbeat, extend, release, revoke]

@@ -213,6 +213,21 @@ def renew(
     _say(remote.client.heartbeat_lease(view.lease_id, view.epoch), output)
 
 
+@command(_group, "extend", examples="hostler lease extend l-000004 --by 2m")
+@remote
+def extend(
+    remote: Remote,
+    lease_id: LeaseArgument,
+    by: Annotated[str, typer.Option("--by", metavar="DURATION", help="How much longer.")],
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Stay longer on a node that is to go, as far as its pool lets holders."""
+    from hostler.base.units import duration_ms
+
+    view = _fetch(remote, lease_id)
+    _say(remote.client.extend_lease(view.lease_id, view.epoch, duration_ms(by)), output)
+
+
 @command(
     _group,
     "release",

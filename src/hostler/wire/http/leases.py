@@ -84,6 +84,10 @@ class LeaseView(msgspec.Struct, frozen=True, kw_only=True):
     lease_ms: int
     expires_at_ms: int | None
     ends_at_ms: int | None
+    retiring_at_ms: int | None
+    """Its node is to go, and it ends here; release it before, or extend it."""
+    retiring_at_ms_max: int | None
+    """How late it may be extended to."""
     outcome: str | None
     outcome_detail: str
 
@@ -92,6 +96,13 @@ class HeartbeatRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Renew a held lease."""
 
     epoch: int
+
+
+class ExtendRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Stay longer on a node that is to go."""
+
+    epoch: int
+    by_ms: Annotated[int, Meta(ge=1, le=TIMEOUT_MS_MAX)]
 
 
 class ReleaseRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
