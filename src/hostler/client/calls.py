@@ -26,6 +26,7 @@ from hostler.wire.http import (
     ExplainView,
     ExtendRequest,
     HeartbeatRequest,
+    LeasePlanView,
     LeaseView,
     NodeView,
     Page,
@@ -231,6 +232,11 @@ def pool(name: str) -> Call[PoolView]:
 def acquire_lease(asked: AcquireRequest, *, key: str | None = None) -> Call[LeaseView]:
     """Ask for a slot."""
     return _post("/v1/leases", LeaseView, asked, key=key, wait_ms=asked.wait_ms)
+
+
+def plan_lease(asked: AcquireRequest) -> Call[LeasePlanView]:
+    """Ask what would become of a request for a slot; changes nothing."""
+    return _post("/v1/leases/plan", LeasePlanView, asked, key="")
 
 
 def leases(**params: Any) -> Call[Page[LeaseView]]:

@@ -98,6 +98,25 @@ class HeartbeatRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     epoch: int
 
 
+class LeasePlanView(msgspec.Struct, frozen=True, kw_only=True):
+    """What would become of a request for a slot now. Nothing was changed."""
+
+    revision: int
+    """The fleet that this is about."""
+    can_acquire: bool
+    """It would be held at once, or a machine would be launched for it."""
+    phase: str
+    """`held`, `waiting` or `refused`."""
+    code: str
+    """Why it would wait or be refused."""
+    detail: str
+    node_id: str | None
+    position: int | None
+    """Its place in line from 0."""
+    launch_count: int
+    """Machines that would be launched because of it."""
+
+
 class ExtendRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Stay longer on a node that is to go."""
 
