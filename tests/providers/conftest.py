@@ -9,6 +9,7 @@ import pytest
 
 from tests.machines import ContainerEngine, container_engine
 from tests.providers.docker_lab import DockerLab
+from tests.providers.ssh_lab import Hosts, SshLab, ssh_hosts
 
 
 @pytest.fixture(scope="session")
@@ -20,5 +21,18 @@ def engine() -> Iterator[ContainerEngine]:
 @pytest.fixture
 async def docker_lab(engine: ContainerEngine, tmp_path: Path) -> AsyncIterator[DockerLab]:
     lab = DockerLab(engine, tmp_path / "docker")
+    yield lab
+    await lab.clean_up()
+
+
+@pytest.fixture(scope="session")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+    with ssh_hosts(tmp_path_factory.mktemp("hosts"), 3) as hosts:
+        yield hosts
+
+
+@pytest.fixture
+async def ssh_lab(hosts: Hosts, tmp_path: Path) -> AsyncIterator[SshLab]:
+    lab = SshLab(hosts, tmp_path / "ssh")
     yield lab
     await lab.clean_up()

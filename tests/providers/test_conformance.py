@@ -8,6 +8,7 @@ import pytest
 from hostler.testing.provider_conformance import CommandConformance, ProviderConformance
 from tests.providers.docker_lab import DockerLab
 from tests.providers.labs import FakeFilesLab, FakeLab, LocalLab
+from tests.providers.ssh_lab import SshLab
 
 
 class TestFakeProvider(ProviderConformance):
@@ -41,3 +42,10 @@ class TestDockerProvider(ProviderConformance, CommandConformance):
     @pytest.fixture
     def lab(self, docker_lab: DockerLab) -> DockerLab:
         return docker_lab
+
+
+@pytest.mark.slow
+class TestSshProvider(ProviderConformance, CommandConformance):
+    @pytest.fixture
+    def lab(self, ssh_lab: SshLab) -> SshLab:
+        return ssh_lab

@@ -29,10 +29,12 @@ CLEARED_NOT: Final = 75
 _FIND: Final = r"""
 hostler_find() {
     if grep -V 2>/dev/null | grep -q GNU; then
-        grep -lszE "^$1(/|$)" /proc/[0-9]*/environ | cut -d/ -f3
+        grep -lszFxe "$1" /proc/[0-9]*/environ | cut -d/ -f3
+        grep -lszFe "$1/" /proc/[0-9]*/environ | cut -d/ -f3
     else
         for p in /proc/[0-9]*; do
-            tr '\0' '\n' 2>/dev/null <"$p/environ" | grep -qE "^$1(/|$)" && echo "${p#/proc/}"
+            tr '\0' '\n' 2>/dev/null <"$p/environ" | sed 's,$,/,' | grep -qFe "$1/" &&
+                echo "${p#/proc/}"
         done
     fi
 }
@@ -99,13 +101,14 @@ def signal_script(command: MachineCommand, name: str) -> str:
 def kill_script(mark: str) -> str:
     """Return the lines that kill whatever carries a mark, until nothing does or all else fails.
 
-    A mark is `NAME=VALUE`; what has the value as the beginning of a path carries it too.
+    Args:
+        mark: `NAME=PATH` as a word of the shell, quoted where it must be. What has a path below
+            that one carries the mark too.
     """
-    text = shlex.quote(_escaped(mark))
     return (
         f"{_FIND}\nrounds=0\n"
-        f"while pids=$(hostler_find {text}); [ -n \"$pids\" ]; do\n"
-        f'    [ $rounds -lt {_KILL_ROUNDS_MAX} ] || exit {CLEARED_NOT}\n'
+        f'while pids=$(hostler_find {mark}); [ -n "$pids" ]; do\n'
+        f"    [ $rounds -lt {_KILL_ROUNDS_MAX} ] || exit {CLEARED_NOT}\n"
         "    kill -9 $pids 2>/dev/null\n"
         "    rounds=$((rounds + 1)); sleep 0.05\n"
         "done\n"
@@ -114,9 +117,5 @@ def kill_script(mark: str) -> str:
 
 def clear_script(folder: str) -> str:
     """Return the script that kills whatever runs under a folder's leases, and removes it."""
-    return kill_script(f"{LEASE_MARK}={folder}") + f"rm -rf {shlex.quote(folder)}\n"
-
-
-def _escaped(text: str) -> str:
-    """Write a text as an extended regular expression that fits it alone."""
-    return "".join(f"\\{one}" if one in r"\.[]{}()*+?^$|" else one for one in text)
+    mark = shlex.quote(f"{LEASE_MARK}={folder}")
+    return kill_script(mark) + f"rm -rf {shlex.quote(folder)}\n"
