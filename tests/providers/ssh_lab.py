@@ -121,7 +121,7 @@ class SshLab:
         claim, _ = await provider._claim(host, request)
         assert claim is not None
         label = encode(claim.machine).decode()
-        await provider._run(host, take_script(host, claim.machine.machine_id, label))
+        await provider._run(host, take_script(host, label))
 
     async def make_foreign(self) -> MachineId:
         # Somebody else's server uses the last host, with an account and a key like ours.
@@ -169,7 +169,7 @@ class SshLab:
                     host.cut_connections()
                 return found
 
-        context = (await self.open())
+        context = await self.open()
         provider = Cutting(
             ProviderContext(fleet_id="f-ours", folder=self.folder, clock=context._clock)
         )

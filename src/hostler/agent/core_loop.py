@@ -1,4 +1,4 @@
-"""Runs the core: gives it what happened, has its decisions carried out, wakes it when it is time."""
+"""Runs the core: gives it what happened, has what it decides done, wakes it when it is time."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from litestar.types import Message, Scope
 from hostler.api import limits, openapi
 from hostler.api.auth import DEVELOPMENT_HEADER, authorize
 from hostler.api.context import CALLER_KEY, Api, Caller
-from hostler.api.errors import answer_error, log_socket_error
 from hostler.api.deputies.deputies import Deputies
+from hostler.api.errors import answer_error, log_socket_error
 from hostler.api.links.links import AgentLinks
 from hostler.api.routes import ROUTES
 from hostler.base.errors import HostlerError

@@ -55,11 +55,12 @@ def command_script(command: MachineCommand) -> str:
         Rejected: A name in its environment is none; somebody has to change it.
     """
     folder, quote = command.folder, shlex.quote
+    temporary = f"{folder}/tmp"
     lines = [
         f"export PATH=${{PATH:-{PATH_DEFAULT}}}",
-        f"mkdir -p {quote(folder)}/tmp {quote(folder)}/.run || exit 126",
+        f"mkdir -p {quote(temporary)} {quote(f'{folder}/.run')} || exit 126",
         f"cd {quote(folder)} || exit 126",
-        f"export HOME={quote(folder)} TMPDIR={quote(folder)}/tmp LANG=C.UTF-8",
+        f"export HOME={quote(folder)} TMPDIR={quote(temporary)} LANG=C.UTF-8",
         *(f"export {_name(name)}={quote(value)}" for name, value in sorted(command.env.items())),
         f"export {LEASE_MARK}={quote(folder)}",
     ]

@@ -19,7 +19,6 @@ from hostler.base.ids import MachineId, NodeId
 from hostler.model.pool import Offer
 from hostler.ports.clock import Clock
 
-
 PROVIDER_API_VERSION: Final = 1
 """Of what this file says. It rises when a provider written for it would no longer do."""
 

@@ -113,7 +113,7 @@ class Registry:
         return kind
 
     def installed(self) -> list[InstalledProvider]:
-        """Look at every provider that is installed or given, loading each; none stops the others."""
+        """Look at every provider that is there, loading each; none stops the others."""
         return [self._look(name) for name in self.names()]
 
     def _look(self, name: str) -> InstalledProvider:

@@ -136,17 +136,13 @@ class RemoteCommands:
                     running.gate.credited(room_bytes - len(part))
                     if running.gate.is_abandoned:
                         break
-                    self._send(
-                        ExecOutput(request_id=start.request_id, stream=stream, data=part)
-                    )
+                    self._send(ExecOutput(request_id=start.request_id, stream=stream, data=part))
             end = await execution.wait()
         finally:
             feeding.cancel()
             await asyncio.gather(feeding, return_exceptions=True)
             await execution.close()
-        return ExecFinished(
-            request_id=start.request_id, exit_code=end.exit_code, signal=end.signal
-        )
+        return ExecFinished(request_id=start.request_id, exit_code=end.exit_code, signal=end.signal)
 
     def _command(self, start: ExecStart) -> MachineCommand:
         """Put together what is to run.

@@ -76,8 +76,9 @@ class Deputies:
         while self._is_wanted(node.node_id):
             try:
                 await self._deputy(node, machine_id, fleet_id).run()
-            except Exception as error:  # noqa: BLE001 - a provider's defect is its node's trouble alone
-                LOG.error("deputy_failed", node_id=node.node_id, error=str(error), exc_info=error)
+            except Exception:
+                # A defect of a provider is the trouble of its own nodes alone.
+                LOG.exception("deputy_failed", node_id=node.node_id)
             await asyncio.sleep(pause_ms / 1_000)
             pause_ms = min(pause_ms * 2, limits.MACHINE_RETRY_MS_MAX)
 

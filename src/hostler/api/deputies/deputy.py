@@ -40,7 +40,9 @@ from hostler.wire.work import Inventory
 
 LOG: Final = structlog.get_logger(__name__)
 
-LEASES_ONLY: Final = "a machine without an agent of ours takes leases, not bundles: see providers.md"
+LEASES_ONLY: Final = (
+    "a machine without an agent of ours takes leases, not bundles: see providers.md"
+)
 
 RECONNECT_S_MAX: Final = 1.0
 """Ceiling of the wait until the link is tried again; the other end is in this process."""

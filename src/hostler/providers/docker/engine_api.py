@@ -121,9 +121,7 @@ class EngineApi:
                     "the engine failed", scope="engine", call=call, why=_message(answer)
                 )
 
-    async def start_exec(
-        self, exec_id: str
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def start_exec(self, exec_id: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Start a command and take its connection over: both ways, framed by stream.
 
         Raises:
@@ -165,10 +163,14 @@ class EngineApi:
             ProviderFailed: It could not be had.
         """
         name, _, tag = image.partition("@")[0].rpartition(":")
-        params = {"fromImage": image} if "@" in image or not name or "/" in tag else {
-            "fromImage": name,
-            "tag": tag,
-        }
+        params = (
+            {"fromImage": image}
+            if "@" in image or not name or "/" in tag
+            else {
+                "fromImage": name,
+                "tag": tag,
+            }
+        )
         problem = ""
         try:
             async with self._client.stream("POST", "/images/create", params=params) as answer:

@@ -1,4 +1,4 @@
-"""The labels of a container, there from its creation, and its name, which follows from its token."""
+"""The labels of a container, there from its creation, and its name, made of its token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The provider `fake`: a machine is a file, and what happens to it is said by its tier's options."""
+"""The provider `fake`: a machine is a file, and its tier's options say what happens to it."""
 
 from __future__ import annotations
 
@@ -174,9 +174,7 @@ class FakeProvider:
             count = file.tell()
         return None if count % max(1, options.fail_every) else _failures()[options.failure]
 
-    def _make(
-        self, machine_id: MachineId, request: LaunchRequest, options: FakeOptions
-    ) -> Machine:
+    def _make(self, machine_id: MachineId, request: LaunchRequest, options: FakeOptions) -> Machine:
         now_ms = self._clock.now_ms()
         machine = Machine(
             machine_id=machine_id,

@@ -177,7 +177,7 @@ async def _connect_one(
         username=address.user or host.user,
         client_keys=[host.key],
         known_hosts=trusted,
-        # Nothing but what the options say: no configuration, agent or password of the server's user.
+        # Only what the options say: no configuration, agent or password of the server's user.
         config=None,
         agent_path=None,
         password_auth=False,

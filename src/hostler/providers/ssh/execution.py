@@ -46,9 +46,7 @@ class SshExecution:
         """
         stack = AsyncExitStack()
         try:
-            session = await stack.enter_async_context(
-                connections.session(command_line(script))
-            )
+            session = await stack.enter_async_context(connections.session(command_line(script)))
             await session.write(script.encode())
             if not command.has_stdin:
                 await session.write_eof()

@@ -69,9 +69,7 @@ class SshProvider:
         options = request.options
         if request.fleet_id != self._fleet_id or not isinstance(options, SshOptions):
             raise RequestInvalid("the request is not for this provider", token=request.token)
-        starts = self._starts.setdefault(
-            options.starts_max, asyncio.Semaphore(options.starts_max)
-        )
+        starts = self._starts.setdefault(options.starts_max, asyncio.Semaphore(options.starts_max))
         async with starts:
             refusals: dict[str, str] = {}
             rejected: list[CredentialsRejected | RequestInvalid] = []
@@ -234,7 +232,7 @@ class SshProvider:
         """
         host, machine = claim.host, claim.machine
         label = encode(machine).decode()
-        code, told = await self._run(host, take_script(host, machine.machine_id, label))
+        code, told = await self._run(host, take_script(host, label))
         if code == TAKEN:
             holder = _read_label(told)
             if holder is None or holder.machine_id != machine.machine_id:

@@ -22,7 +22,9 @@ NOT_OURS: Final = 74
 
 def _enter(host: Host) -> str:
     folder = shlex.quote(host.folder)
-    return f'cd "$HOME" 2>/dev/null; umask 077; mkdir -p {folder} && cd {folder} || exit {UNUSABLE}\n'
+    return (
+        f'cd "$HOME" 2>/dev/null; umask 077; mkdir -p {folder} && cd {folder} || exit {UNUSABLE}\n'
+    )
 
 
 def _guard(machine_id: str) -> str:
@@ -34,11 +36,15 @@ def _guard(machine_id: str) -> str:
 def look_script(host: Host) -> str:
     """Print the label of whoever has the host; nothing: nobody has."""
     folder = shlex.quote(host.folder)
-    return f'cd "$HOME" 2>/dev/null; [ -e {folder}/machine.json ] && cat {folder}/machine.json\nexit 0\n'
+    return (
+        'cd "$HOME" 2>/dev/null\n'
+        f"[ -e {folder}/machine.json ] && cat {folder}/machine.json\n"
+        "exit 0\n"
+    )
 
 
-def take_script(host: Host, machine_id: str, label: str) -> str:
-    """Take the host for a machine, or print the label of whoever has it, or why nobody may."""
+def take_script(host: Host, label: str) -> str:
+    """Take the host for the machine of a label, or print who has it or why nobody may."""
     return (
         _enter(host)
         + f"[ -e quarantine ] && {{ cat quarantine; exit {QUARANTINED}; }}\n"
@@ -68,7 +74,7 @@ def keep_script(host: Host, machine_id: str, silence_ms: int) -> str:
         + ": >alive\n"
         + "[ -e keeper ] && kill -0 $(cat keeper) 2>/dev/null && exit 0\n"
         + f"printf %s {shlex.quote(free_script(host, machine_id))} >free.sh\n"
-        + f"export {LEASE_MARK}=\"$PWD\"\n"
+        + f'export {LEASE_MARK}="$PWD"\n'
         + f"/bin/sh -c {shlex.quote(loop)} </dev/null >/dev/null 2>&1 &\n"
         + "echo $! >keeper\n"
     )
@@ -95,7 +101,7 @@ def free_script(host: Host, machine_id: str) -> str:
         seconds = max(1, host.cleanup_max_ms // 1_000)
         lines.append(
             f'(cd "$HOME" && timeout {seconds} {shlex.join(host.cleanup)}) </dev/null'
-            f" >cleanup.log 2>&1 || {{ echo \"{machine_id}: the clean-up command failed with"
+            f' >cleanup.log 2>&1 || {{ echo "{machine_id}: the clean-up command failed with'
             f' code $?: see $here/cleanup.log" >quarantine; }}\n'
         )
     lines.append(
@@ -134,7 +140,7 @@ def state_script(host: Host) -> str:
     return (
         'cd "$HOME" 2>/dev/null\n'
         "for tool in dd grep sed ln mkdir rm sleep cut tr timeout; do\n"
-        "    command -v $tool >/dev/null 2>&1 || echo \"$tool is not there\"\n"
+        '    command -v $tool >/dev/null 2>&1 || echo "$tool is not there"\n'
         "done\n"
         '[ -r /proc/self/environ ] || echo "/proc is not there"\n'
         f'[ -e {folder}/quarantine ] && echo "in quarantine: $(cat {folder}/quarantine);'

@@ -64,9 +64,9 @@ class CommandSession(asyncssh.SSHClientSession[bytes]):
     def exit_signal_received(
         self,
         signal: str,
-        core_dumped: bool,  # noqa: FBT001 - called by asyncssh
-        msg: str,
-        lang: str,
+        core_dumped: bool,  # noqa: ARG002, FBT001 - called by asyncssh
+        msg: str,  # noqa: ARG002 - as above
+        lang: str,  # noqa: ARG002 - as above
     ) -> None:
         """A signal has ended it."""
         self._end = CommandEnd(signal=f"SIG{signal}")
@@ -80,7 +80,7 @@ class CommandSession(asyncssh.SSHClientSession[bytes]):
         """It takes it again."""
         self._can_write.set()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - called by asyncssh
         """The channel is closed, or the connection is gone."""
         self._is_lost = True
         self._can_write.set()

@@ -1,5 +1,7 @@
-"""The suite for providers that run commands in their machines. It asks for no more than `cat`,
-`echo`, `true`, `false` and `sleep` to be there."""
+"""The suite for providers that run commands in their machines.
+
+It asks for no more than `cat`, `echo`, `env`, `true`, `false` and `sleep` to be there.
+"""
 
 from __future__ import annotations
 
