@@ -55,7 +55,7 @@ def command_script(command: MachineCommand) -> str:
         Rejected: A name in its environment is none; somebody has to change it.
     """
     folder, quote = command.folder, shlex.quote
-    temporary = f"{folder}/tmp"
+    temporary = f"{folder}/tmp"  # noqa: S108 - in the folder of the lease
     lines = [
         f"export PATH=${{PATH:-{PATH_DEFAULT}}}",
         f"mkdir -p {quote(temporary)} {quote(f'{folder}/.run')} || exit 126",
