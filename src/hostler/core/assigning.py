@@ -32,6 +32,9 @@ def assign(
     txn: Txn, replica: Replica, bundle: Bundle, job: Job, verdict: Verdict, option: Option
 ) -> NodeId:
     """Give a replica the place that was chosen, asking for its machine where there is none."""
+    if replica.claim is not None:
+        txn.touch(Node.KIND, replica.claim.node_id)  # whatever is left there is open to others
+        replica = txn.change(replica, claim=None)  # else the room would be kept from itself
     node = _launch(txn, option) if option.place is None else option.place.node
     is_startable = _takes_starts(node)
     room = txn.fleet.index.places.of(txn.fleet, node.node_id).room
@@ -79,6 +82,8 @@ def refuse(txn: Txn, replica: Replica, verdict: Verdict) -> None:
     if reason is None:
         raise Defect("no_reason", "a replica is refused a place for nothing")
     _wake_when_forgiven(txn, replica)
+    if replica.claim is not None:
+        return  # it waits for room that is being made, and knows it
     if replica.reason is reason or (txn.is_scan and replica.reason is not None):
         return
     detail = summary(verdict.attempts)

@@ -10,10 +10,10 @@ import msgspec
 
 from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
 from hostler.model.allocation import Ended
-from hostler.model.bundle import Job, SpreadRule
+from hostler.model.bundle import Fallback, Job, SpreadRule
 from hostler.model.lease import LeaseOutcome
 from hostler.model.pool import Pool
-from hostler.model.settings import RecoveryLimits, Retention
+from hostler.model.settings import Preemption, RecoveryLimits, Retention
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
 from hostler.model.token import Role
 
@@ -43,6 +43,8 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     orphan_grace_ms: int
     lost_node_count_max: int
     brake_window_ms: int
+    ageing_ms: int
+    preemption: Preemption
     recovery: RecoveryLimits
     retention: Retention
 
@@ -64,6 +66,8 @@ class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
     jobs: tuple[Job, ...]
     replica_count: int = 1
     fallback_pools: tuple[str, ...] = ()
+    fallback: Fallback = Fallback.WHEN_FULL
+    is_gang: bool = False
     spread: tuple[SpreadRule, ...] = ()
     is_primary_interruptible: bool = True
     labels: dict[str, str] = {}

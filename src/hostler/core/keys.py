@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hostler.core.tables import Order
 from hostler.model import Replica
 from hostler.model.replica import ReplicaPhase
 
@@ -20,9 +19,3 @@ def bundle_phase_key(bundle_id: str, phase: ReplicaPhase) -> str:
 def pending_line(replica: Replica) -> str:
     """Return the bucket of replicas that ask alike and to which the same nodes are open."""
     return f"{replica.demand}{'/recovery' if replica.is_recovery else ''}"
-
-
-def pending_order(replica: Replica) -> Order:
-    """Gold first, then who waits longest; a bundle's own order breaks ties."""
-    waiting_since = replica.waiting_since_at_ms
-    return replica.band.rank, waiting_since, replica.bundle_id, replica.job, replica.index

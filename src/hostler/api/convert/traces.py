@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from hostler.model.trace import Attempt, Decision
-from hostler.wire.http import AttemptView, CandidateView, DecisionView, FilteredView
+from hostler.wire.http import (
+    AttemptView,
+    CandidateView,
+    DecisionView,
+    FilteredView,
+    VictimView,
+)
 
 
 def decision(record: Decision) -> DecisionView:
@@ -16,6 +22,16 @@ def decision(record: Decision) -> DecisionView:
         rule=record.rule,
         degraded_by=list(record.degraded_by),
         attempts=[_attempt(one) for one in record.attempts],
+        victims=[
+            VictimView(
+                allocation_id=one.allocation_id,
+                replica_id=one.replica_id,
+                band=one.band,
+                is_primary=one.is_primary,
+                age_ms=one.age_ms,
+            )
+            for one in record.victims
+        ],
     )
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hostler.core import assigning, growth
-from hostler.core.keys import bundle_phase_key, pending_line, pending_order
+from hostler.core.keys import bundle_phase_key, pending_line
 from hostler.core.placement.demand import Demand, demand_of, plain
 from hostler.core.placement.feasible import refusal, standing_of
 from hostler.core.placement.walk import Verdict, decide
@@ -45,7 +45,7 @@ def reconcile(txn: Txn) -> None:
     while groups:
         tried = _Pass(txn)
         tried.run(groups)
-        groups = _groups_let_in(txn, tried.used_spares)
+        groups = _groups_let_in(txn, tried.opened)
 
 
 # -- who is tried ------------------------------------------------------------------------------
@@ -71,9 +71,9 @@ def _groups_to_try(txn: Txn, nodes: Sequence[Node]) -> list[str]:
 
 
 def _groups_let_in(txn: Txn, node_ids: Sequence[str]) -> list[str]:
-    """Return the demands that fit on spares that are none any more: what they have left is open."""
-    used = [txn.fleet.nodes[node_id] for node_id in node_ids]
-    openings = [node for node in used if not standing_of(node)]
+    """Return the demands that fit on nodes of which room was kept until now."""
+    opened = [txn.fleet.nodes[node_id] for node_id in node_ids if node_id in txn.fleet.nodes]
+    openings = [node for node in opened if not standing_of(node)]
     return [
         group
         for group in txn.fleet.index.replicas_pending.buckets()
@@ -139,7 +139,8 @@ class _Pass:
         self.txn = txn
         self.lines: dict[str, Iterator[str]] = {}
         self.queue: list[tuple[Order, str, str]] = []
-        self.used_spares: list[str] = []
+        self.opened: list[str] = []
+        """Nodes on which there is room that was kept for somebody before."""
 
     def run(self, groups: list[str]) -> None:
         """Try the members of each group until it is empty or given up."""
@@ -157,7 +158,7 @@ class _Pass:
     def _queue_next(self, group: str) -> None:
         key = next(self.lines[group], None)
         if key is not None:
-            order = pending_order(self.txn.fleet.replicas[key])
+            order = self.txn.fleet.index.replicas_pending.order_of(key)
             heapq.heappush(self.queue, (order, key, group))
 
     def _try(self, replica: Replica) -> Verdict | None:
@@ -176,7 +177,9 @@ class _Pass:
             node_id = assigning.assign(self.txn, replica, *spec, verdict, verdict.option)
             place = verdict.option.place
             if place is not None and place.node.is_spare:
-                self.used_spares.append(node_id)
+                self.opened.append(node_id)
+            if replica.claim is not None:
+                self.opened.append(replica.claim.node_id)
         return verdict
 
     def _obstacle(self, pool: Pool, tier: Tier, offer: Offer) -> Reason | None:

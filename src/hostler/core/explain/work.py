@@ -68,6 +68,10 @@ def _replica_reasons(
         waits_since_at_ms = replica.waiting_since_at_ms if is_in_line else None
         since = waits_since_at_ms or replica.phase_since_at_ms
         yield why("record", replica.reason, replica.reason_detail, since)
+    preempted = replica.preempted
+    if preempted is not None:
+        told = f"{preempted.allocation_id} ended so that {preempted.by} has its room"
+        yield why("record", Reason.PREEMPTED, told, preempted.at_ms)
     if allocation is not None:
         yield from _allocation_reasons(fleet, allocation)
     yield from notes(fleet, replica.replica_id)

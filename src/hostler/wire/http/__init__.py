@@ -7,8 +7,10 @@ that an older client can show what a newer server says.
 from hostler.wire.http.bundles import (
     AllocationView,
     BundleView,
+    ClaimView,
     EndedView,
     JobView,
+    PreemptedView,
     ReplicaView,
     SpreadView,
 )
@@ -21,6 +23,7 @@ from hostler.wire.http.explain import (
     FilteredView,
     PlannedReplica,
     PlanView,
+    VictimView,
     WhyView,
 )
 from hostler.wire.http.fleet import (
@@ -75,6 +78,7 @@ __all__ = [
     "CandidateView",
     "CapabilityView",
     "CheckView",
+    "ClaimView",
     "ConfigView",
     "CordonRequest",
     "CordonView",
@@ -99,6 +103,7 @@ __all__ = [
     "PlanView",
     "PlannedReplica",
     "PoolView",
+    "PreemptedView",
     "Problem",
     "ProblemError",
     "ReleaseRequest",
@@ -118,6 +123,7 @@ __all__ = [
     "StatusView",
     "TierView",
     "TokenView",
+    "VictimView",
     "WhyView",
     "problem",
 ]

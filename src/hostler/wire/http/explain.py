@@ -38,6 +38,17 @@ class AttemptView(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str
 
 
+class VictimView(msgspec.Struct, frozen=True, kw_only=True):
+    """An allocation that ends so that another replica can have its room."""
+
+    allocation_id: str
+    replica_id: str
+    band: str
+    is_primary: bool
+    age_ms: int
+    """How long it had run."""
+
+
 class DecisionView(msgspec.Struct, frozen=True, kw_only=True):
     """One placement decision, or one that nothing fits."""
 
@@ -48,6 +59,8 @@ class DecisionView(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
     degraded_by: list[str]
     attempts: list[AttemptView]
+    victims: list[VictimView]
+    """What gives way to it."""
 
 
 class WhyView(msgspec.Struct, frozen=True, kw_only=True):
