@@ -94,6 +94,8 @@ class SubmitBundles(_Part, frozen=True, kw_only=True, tag="submit_bundles", tag_
     keeps_ppm: int = 200_000
     """Jobs with `disconnect: keep`."""
     required_spread_ppm: int = 100_000
+    gang_ppm: int = 150_000
+    """Bundles that start whole or not at all."""
 
 
 class AcquireLeases(_Part, frozen=True, kw_only=True, tag="acquire_leases", tag_field="kind"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hostler.api.convert.shapes import requirement
 from hostler.core.fleet import Fleet
+from hostler.core.waiting import why_pending
 from hostler.model import Allocation, Bundle, Replica
 from hostler.model.allocation import AllocationPhase
 from hostler.model.replica import Claim, ReplicaPhase
@@ -73,6 +74,7 @@ def allocation_of(fleet: Fleet, replica_id: str) -> Allocation | None:
 def replica(fleet: Fleet, record: Replica) -> ReplicaView:
     """Show a replica and the place that it has."""
     placed = allocation_of(fleet, record.replica_id)
+    waits = why_pending(fleet, record)
     return ReplicaView(
         replica_id=record.replica_id,
         bundle_id=record.bundle_id,
@@ -83,8 +85,8 @@ def replica(fleet: Fleet, record: Replica) -> ReplicaView:
         generation=record.generation,
         phase=record.phase,
         phase_since_at_ms=record.phase_since_at_ms,
-        reason=record.reason,
-        reason_detail=record.reason_detail,
+        reason=None if waits is None else waits.reason,
+        reason_detail=record.reason_detail if waits is None else waits.detail,
         is_recovery=record.is_recovery,
         retry_at_ms=record.retry_at_ms,
         restart_count=len(record.restart_at_ms),

@@ -12,6 +12,7 @@ from hostler.core.holds import start_command_id, stop_command_id
 from hostler.core.placement.demand import Demand, demand_of
 from hostler.core.placement.feasible import Place, detail_of, refusals
 from hostler.core.sentences import SENTENCES
+from hostler.core.waiting import why_pending
 from hostler.model import Allocation, Bundle, Node, Replica
 from hostler.model.allocation import AllocationPhase
 from hostler.model.node import NodePhase
@@ -67,7 +68,9 @@ def _replica_reasons(
         is_in_line = replica.phase is ReplicaPhase.PENDING
         waits_since_at_ms = replica.waiting_since_at_ms if is_in_line else None
         since = waits_since_at_ms or replica.phase_since_at_ms
-        yield why("record", replica.reason, replica.reason_detail, since)
+        waits = why_pending(fleet, replica)
+        if waits is not None:
+            yield why("record", waits.reason, waits.detail, since)
     preempted = replica.preempted
     if preempted is not None:
         told = f"{preempted.allocation_id} ended so that {preempted.by} has its room"
@@ -168,12 +171,12 @@ def explain_bundle(fleet: Fleet, bundle_id: BundleId) -> Explanation | None:
     waits = [
         why(
             replica.replica_id,
-            replica.reason,
-            replica.reason_detail,
+            waits.reason,
+            waits.detail,
             replica.waiting_since_at_ms or replica.phase_since_at_ms,
         )
         for replica in replicas
-        if replica.reason is not None
+        if (waits := why_pending(fleet, replica)) is not None
     ]
     return Explanation(
         about=bundle_id,

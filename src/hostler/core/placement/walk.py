@@ -48,6 +48,7 @@ RULE_SPARE: Final = "a gold recovery takes a spare first"
 RULE_EXISTING: Final = "best fit in the first tier that has room"
 RULE_NEW: Final = "machine that serves those who wait at the least price, in the first such tier"
 RULE_DEGRADED: Final = "every place breaks a preferred rule; this one breaks fewest"
+RULE_TOGETHER: Final = "a place that leaves one for all of its gang"
 RULE_AGAIN: Final = "no other place fits than where it failed"
 
 _WAITS: Final = (
@@ -90,6 +91,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     rule: str = ""
     reason: Reason | None = None
     """Why there is none."""
+    detail: str = ""
+    """The same in words; left out, the attempts tell."""
     attempts: tuple[Attempt, ...] = ()
     is_particular: bool = False
     """True: it failed for something that another replica with the same demand may not share."""
@@ -159,6 +162,30 @@ def _walk(demand: Demand, fleet: Fleet, obstacle: Obstacle, crowd: Crowd, rule: 
             best = min(degraded, key=lambda each: each[1].broken_count)
             return _taken(*best, RULE_DEGRADED, looks)
     return _failure(looks)
+
+
+def alternatives(demand: Demand, fleet: Fleet, obstacle: Obstacle) -> Iterator[Verdict]:
+    """Give the places that a replica could have, the best first, up to a few a tier."""
+    looks: list[_Look] = []
+    for stage in _stages(demand, fleet, obstacle, lambda _demand, _pool: ()):
+        looks += stage
+    attempts = _attempts(looks)
+    found = [each for look in looks for each in _places_of(look, fleet)]
+    for option in sorted(found, key=lambda each: each.broken_count):
+        yield Verdict(option=option.option, rule=RULE_TOGETHER, attempts=attempts)
+
+
+def _places_of(look: _Look, fleet: Fleet) -> Iterator[_Found]:
+    pool = fleet.pools.get(look.pool)
+    tier = None if pool is None else pool.tier(look.tier)
+    if pool is None or tier is None:
+        return
+    for best in () if look.survey is None else look.survey.ranked:
+        told = degraded_by(look.demand, best.broken, best.place.node.reliability)
+        option = Option(pool=pool, tier=tier, place=best.place, degraded_by=told)
+        yield _Found(len(best.broken), option)
+    if look.new is not None:
+        yield look.new
 
 
 def _existing(look: _Look) -> _Found | None:

@@ -50,7 +50,7 @@ class RecoveryDocument(Document, frozen=True, kw_only=True):
 class PreemptionDocument(Document, frozen=True, kw_only=True):
     """When a replica that fits nowhere may have lower work end, and how much of it."""
 
-    bands: list[Literal["gold", "silver"]] = ["gold", "silver"]
+    bands: tuple[Literal["gold", "silver"], ...] = ("gold", "silver")
     """Who may, at the cost of bands below its own; an empty list: nobody ever gives way."""
     after: Duration = "0s"
     """How long it must have waited before."""
