@@ -53,6 +53,7 @@ def make(txn: Txn, replica: Replica, requirement: Requirement, sacrifice: Sacrif
     rule = "room is made by the cheapest work of lower bands" if victims else "room comes by itself"
     decision = Decision(
         at_ms=txn.now_ms,
+        revision=txn.fleet.revision + 1,
         is_recovery=replica.is_recovery,
         outcome="claimed",
         node_id=node.node_id,
@@ -96,6 +97,7 @@ def _preempt(txn: Txn, by: Replica, candidate: Candidate) -> None:
         txn.change(victim, preempted=preempted)
         decision = Decision(
             at_ms=txn.now_ms,
+            revision=txn.fleet.revision + 1,
             is_recovery=False,
             outcome="preempted",
             node_id=allocation.node_id,

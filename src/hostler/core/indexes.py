@@ -141,7 +141,11 @@ class WorkIndexes:
         )
         """In `all`: those that lately gave way."""
         self.replicas_pending = PendingIndex()
-        """Who wants a place now, by demand, the most urgent first."""
+        """Who wants a place now, or a second one, by demand, the most urgent first."""
+        self.replicas_placeable = SetIndex[Replica](
+            lambda r: r.bundle_id if r.is_placeable else None
+        )
+        """The same by bundle."""
         self.replicas_by_bundle_phase = SetIndex[Replica](
             lambda r: bundle_phase_key(r.bundle_id, r.phase)
         )
@@ -159,6 +163,7 @@ class WorkIndexes:
             self.replicas_claiming,
             self.replicas_preempted,
             self.replicas_pending,
+            self.replicas_placeable,
         )
 
 

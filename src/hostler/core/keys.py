@@ -18,4 +18,5 @@ def bundle_phase_key(bundle_id: str, phase: ReplicaPhase) -> str:
 
 def pending_line(replica: Replica) -> str:
     """Return the bucket of replicas that ask alike and to which the same nodes are open."""
-    return f"{replica.demand}{'/recovery' if replica.is_recovery else ''}"
+    is_recovery = replica.is_recovery and replica.migration is None
+    return f"{replica.demand}{'/recovery' if is_recovery else ''}"

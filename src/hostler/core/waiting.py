@@ -33,7 +33,7 @@ _OWN = frozenset({*PARTICULAR, Reason.BUNDLE_BROKEN, Reason.GANG_INCOMPLETE, Rea
 """Reasons that a replica need not share with who stands before it in line."""
 
 
-def why_pending(fleet: Fleet, replica: Replica) -> Why | None:
+def why_in_line(fleet: Fleet, replica: Replica) -> Why | None:
     """Say what a replica waits for now: what who stands first in its line was last told."""
     if replica.reason is None:
         return None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hostler.core.placement.buy import Wanted, by_price
-from hostler.core.waiting import why_pending
+from hostler.core.waiting import why_in_line
 from hostler.model.bundle import Fallback, SpreadOver, SpreadRule
 from hostler.model.pool import Band, LaunchMode, Offer, Reliability, Reuse
 from hostler.model.reason import Reason
@@ -114,7 +114,7 @@ def test_a_line_that_does_not_fit_is_asked_once(theatre: NewTheatre) -> None:
     written = {key for delta in world.deltas[before:] for kind, key in delta.changes}
     assert not {key for key in written if key.startswith("b")}
     last = world.replica("b9/main/0")
-    why = why_pending(world.fleet, last)
+    why = why_in_line(world.fleet, last)
     assert why is not None
     assert why.reason is Reason.NO_CAPACITY
 

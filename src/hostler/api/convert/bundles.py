@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hostler.api.convert.shapes import requirement
 from hostler.core.fleet import Fleet
-from hostler.core.waiting import why_pending
+from hostler.core.waiting import why_in_line
 from hostler.model import Allocation, Bundle, Replica
 from hostler.model.allocation import AllocationPhase
 from hostler.model.replica import Claim, ReplicaPhase
@@ -74,7 +74,7 @@ def allocation_of(fleet: Fleet, replica_id: str) -> Allocation | None:
 def replica(fleet: Fleet, record: Replica) -> ReplicaView:
     """Show a replica and the place that it has."""
     placed = allocation_of(fleet, record.replica_id)
-    waits = why_pending(fleet, record)
+    waits = why_in_line(fleet, record)
     return ReplicaView(
         replica_id=record.replica_id,
         bundle_id=record.bundle_id,

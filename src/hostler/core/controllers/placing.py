@@ -9,9 +9,10 @@ Waits on: every reason of `placement.walk`, BUNDLE_BROKEN, GANG_INCOMPLETE.
 
 Who is tried: whoever began to want a place, and of those who wait already only the groups (equal
 demand) for which something has opened: a node that changed and would do, a machine that may be
-launched again, a sibling that is gone. A group that fits nowhere is given up for this step after
-its first member. Most urgent first over all groups: by band and age (`core/pending_index`). A gang
-is placed whole or not at all (`core/gangs`).
+launched again, a sibling that is gone. Who has a place and wants a second one (a migration) stands
+in the same lines, behind everybody who has none. A group that fits nowhere is given up for this
+step after its first member. Most urgent first over all groups: by band and age
+(`core/pending_index`). A gang is placed whole or not at all (`core/gangs`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Final
 
 from hostler.core import assigning, gangs, growth
 from hostler.core.crowd import crowd_of
-from hostler.core.keys import bundle_phase_key, pending_line
+from hostler.core.keys import pending_line
 from hostler.core.placement.buy import Wanted
 from hostler.core.placement.demand import Demand, demand_of, plain
 from hostler.core.placement.feasible import refusal, standing_of
@@ -35,7 +36,6 @@ from hostler.model.bundle import Fallback, Job
 from hostler.model.node import NodePhase
 from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
-from hostler.model.replica import ReplicaPhase
 
 READS: Final = (Replica, Allocation, Node, Bundle, Pool, Cooldown, Settings)
 
@@ -102,13 +102,12 @@ def _groups_let_in(txn: Txn, node_ids: Sequence[str]) -> list[str]:
 def _freshly_pending(txn: Txn) -> Iterator[Replica]:
     """Give the pending replicas that changed, and those whose siblings or bundle did."""
     replicas = txn.changed(Replica)
-    yield from (replica for replica in replicas if replica.phase is ReplicaPhase.PENDING)
+    yield from (replica for replica in replicas if replica.is_placeable)
     bundles = dict.fromkeys(replica.bundle_id for replica in replicas)
     bundles.update(dict.fromkeys(a.bundle_id for a in txn.changed(Allocation) if not a.is_live))
     bundles.update(dict.fromkeys(bundle.bundle_id for bundle in txn.changed(Bundle)))
     for bundle_id in bundles:
-        bucket = bundle_phase_key(bundle_id, ReplicaPhase.PENDING)
-        for key in txn.fleet.index.replicas_by_bundle_phase.keys(bucket):
+        for key in txn.fleet.index.replicas_placeable.keys(bundle_id):
             yield txn.fleet.replicas[key]
 
 
@@ -209,16 +208,18 @@ class _Pass:
         if assigning.is_broken(self.txn, replica.bundle_id):
             assigning.hold_back(self.txn, replica)
             return None
-        if spec[0].is_gang:
+        is_moving = replica.migration is not None
+        if spec[0].is_gang and not is_moving:
             return self._try_gang(spec[0], replica)
         name = (pending_line(replica), replica.bundle_id, replica.job)
-        if name in self.tried_jobs and not replica.avoided and replica.reason is not None:
+        is_alike = not replica.avoided and not is_moving
+        if is_alike and name in self.tried_jobs and replica.reason is not None:
             return None
         demand = demand_of(self.txn.fleet, *spec, replica, self.txn.now_ms)
         verdict = decide(demand, self.txn.fleet, self._obstacle, self._crowd)
         if verdict.option is None:
             assigning.refuse(self.txn, replica, verdict)
-            if not replica.avoided:
+            if is_alike:
                 self.tried_jobs.add(name)
         else:
             node_id = assigning.assign(self.txn, replica, *spec, verdict, verdict.option)
@@ -254,9 +255,9 @@ class _Pass:
         """
         for key in self.fresh.get(group, ()):
             replica = self.txn.fleet.replicas.get(key)
-            if replica is None or replica.phase is not ReplicaPhase.PENDING:
+            if replica is None or not replica.is_placeable:
                 continue
-            if replica.reason is verdict.reason or pending_line(replica) != group:
+            if replica.waiting_reason is verdict.reason or pending_line(replica) != group:
                 continue
             if assigning.is_broken(self.txn, replica.bundle_id):
                 assigning.hold_back(self.txn, replica)

@@ -362,7 +362,10 @@ class _Look:
             return False
         victim = self.txn.fleet.replicas.get(allocation.replica_id)
         return (
-            victim is not None and victim.phase is ReplicaPhase.PLACED and victim.preempted is None
+            victim is not None
+            and victim.phase is ReplicaPhase.PLACED
+            and victim.migration is None
+            and victim.preempted is None
         )
 
     def _candidate(self, allocation: Allocation) -> Candidate:
