@@ -125,6 +125,9 @@ class WorkIndexes:
         self.allocations_by_bundle = SetIndex[Allocation](
             lambda a: a.bundle_id if a.is_live else None
         )
+        self.allocations_by_band = SetIndex[Allocation](
+            lambda a: a.band.value if a.is_live else None
+        )
         self.allocations_by_phase = SetIndex[Allocation](
             lambda a: None if a.phase is AllocationPhase.ENDED else a.phase.value
         )
@@ -153,6 +156,7 @@ class WorkIndexes:
             self.allocations_by_node,
             self.allocations_by_replica,
             self.allocations_by_bundle,
+            self.allocations_by_band,
             self.allocations_by_phase,
             self.allocations_reserved,
         )
