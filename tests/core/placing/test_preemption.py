@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hostler.core.inputs import AllocationFact, CordonNode
+from hostler.core.inputs import AllocationFact, AllocationReported, CordonNode
 from hostler.core.limits import CLAIM_MARGIN_MS
-from hostler.model.allocation import AllocationPhase
+from hostler.model.allocation import AllocationPhase, EndCause, Ended
 from hostler.model.bundle import Job
 from hostler.model.pool import Band
 from hostler.model.reason import Reason
@@ -303,6 +303,24 @@ def test_a_claim_survives_a_restart(theatre: NewTheatre) -> None:
     world.finish_stops()
     assert world.place("gold/main/0") == N1
     assert world.count("replica_preempted") == 1
+
+
+def test_a_claim_is_taken_while_its_replica_changes(theatre: NewTheatre) -> None:
+    """Found by the simulator: who had just got its room was looked for among those who wait."""
+    world = filled(theatre)
+    world.submit("gold", banded(GOLD))
+    bronze = world.live("bronze/main/0")
+    fact = AllocationFact(
+        allocation_id=bronze.allocation_id,
+        epoch=1,
+        phase="ended",
+        ended=Ended(cause=EndCause.STOPPED),
+    )
+    world.run(
+        world.submission("gold", banded(GOLD), labels={"a": "b"}),
+        AllocationReported(node_id=bronze.node_id, fact=fact),
+    )
+    assert world.place("gold/main/0") == N1
 
 
 def test_a_claim_ends_when_another_place_is_found(theatre: NewTheatre) -> None:

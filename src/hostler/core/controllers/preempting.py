@@ -190,8 +190,9 @@ class _Look:
     def run(self, fresh: list[Replica]) -> None:
         """Look on all nodes for whoever was just refused, on changed ones for all who wait."""
         pending = self.txn.fleet.index.replicas_pending
-        for replica in sorted(fresh, key=lambda each: _order(self.txn, each)):
-            self._help(replica, None)
+        keys = [replica.replica_id for replica in fresh if pending.has(replica.replica_id)]
+        for key in sorted(keys, key=pending.order_of):
+            self._help(self.txn.fleet.replicas[key], None)
         changed = _changed_nodes(self.txn)
         if not changed or not len(self.txn.fleet.allocations):
             return
@@ -234,7 +235,3 @@ class _Look:
             self.txn.wake(replica, from_at_ms)
             return False
         return True
-
-
-def _order(txn: Txn, replica: Replica) -> tuple[int | str, ...]:
-    return txn.fleet.index.replicas_pending.order_of(replica.replica_id)
