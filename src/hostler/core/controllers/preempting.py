@@ -190,9 +190,9 @@ class _Look:
     def run(self, fresh: list[Replica]) -> None:
         """Look on all nodes for whoever was just refused, on changed ones for all who wait."""
         pending = self.txn.fleet.index.replicas_pending
-        keys = [replica.replica_id for replica in fresh if pending.has(replica.replica_id)]
-        for key in sorted(keys, key=pending.order_of):
-            self._help(self.txn.fleet.replicas[key], None)
+        there = [each for each in fresh if pending.has(each.replica_id)]
+        for replica in sorted(there, key=lambda each: pending.order_of(each.replica_id)):
+            self._help(replica, None)
         changed = _changed_nodes(self.txn)
         if not changed or not len(self.txn.fleet.allocations):
             return
