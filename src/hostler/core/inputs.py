@@ -14,7 +14,7 @@ from hostler.model.bundle import Fallback, Job, SpreadRule
 from hostler.model.calendar import TimeZone
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.pool import Pool
-from hostler.model.settings import Preemption, RecoveryLimits, Retention
+from hostler.model.settings import AGEING_MS, Preemption, RecoveryLimits, Retention
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
 from hostler.model.token import Role
 
@@ -44,10 +44,10 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     orphan_grace_ms: int
     lost_node_count_max: int
     brake_window_ms: int
-    ageing_ms: int
-    preemption: Preemption
     recovery: RecoveryLimits
     retention: Retention
+    ageing_ms: int = AGEING_MS
+    preemption: Preemption = Preemption()
 
 
 class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configuration"):

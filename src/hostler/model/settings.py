@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from hostler.model.pool import Band
 from hostler.model.record import Record, Value
@@ -21,6 +21,10 @@ class RecoveryLimits(Value, frozen=True, kw_only=True):
     """Time of being ready after which a replica's restart history is erased."""
     exclusion_ms: int = 30_000
     """How long a replica avoids the node on which it failed."""
+
+
+AGEING_MS: Final = 3_600_000
+"""An hour: long enough for gold to be gold, short enough that bronze runs today."""
 
 
 class BronzeVictims(StrEnum):
@@ -86,9 +90,9 @@ class Settings(Record, frozen=True, kw_only=True):
     lost_node_count_max: int = 20
     """Brake: more nodes lost inside `brake_window_ms` than this hold back further recoveries."""
     brake_window_ms: int = 300_000
-    ageing_ms: int = 3_600_000
+    ageing_ms: int = AGEING_MS
     """A replica goes before one of the band above that has waited so much less; 0: bands always
-    come first. An hour: long enough for gold to be gold, short enough that bronze runs today."""
+    come first."""
     preemption: Preemption = Preemption()
     recovery: RecoveryLimits = RecoveryLimits()
     retention: Retention = Retention()
