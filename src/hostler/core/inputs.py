@@ -14,7 +14,7 @@ from hostler.model.bundle import Job, SpreadRule
 from hostler.model.calendar import TimeZone
 from hostler.model.lease import LeaseOutcome
 from hostler.model.pool import Pool
-from hostler.model.settings import RecoveryLimits, Retention
+from hostler.model.settings import ProviderLimits, RecoveryLimits, Retention
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
 from hostler.model.token import Role
 
@@ -44,6 +44,7 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     orphan_grace_ms: int
     lost_node_count_max: int
     brake_window_ms: int
+    providers: tuple[ProviderLimits, ...] = ()
     recovery: RecoveryLimits
     retention: Retention
 
@@ -104,6 +105,12 @@ class DrainNode(Request, frozen=True, kw_only=True, tag="drain_node"):
     node_id: NodeId
     deadline_ms: int
     then_retire: bool = False
+
+
+class RetryGrowth(Request, frozen=True, kw_only=True, tag="retry_growth"):
+    """Launch again in a pool what lately failed: whoever asks has mended it."""
+
+    pool: str
 
 
 class AcquireLease(Request, frozen=True, kw_only=True, tag="acquire_lease"):
@@ -293,6 +300,7 @@ AnyRequest = (
     | CordonNode
     | UncordonNode
     | DrainNode
+    | RetryGrowth
     | AcquireLease
     | HeartbeatLease
     | ReleaseLease

@@ -25,9 +25,11 @@ from hostler.core.controllers import (
     placing,
     provisioning,
     recovery,
+    replacing,
     retention,
     retirement,
     sizing,
+    timekeeping,
 )
 from hostler.core.txn import Txn
 from hostler.model.record import Record
@@ -58,6 +60,7 @@ CONTROLLERS: Final = tuple(
     _controller(module, number)
     for number, module in enumerate(
         (
+            timekeeping,
             admission,
             enrollment,
             liveness,
@@ -67,6 +70,7 @@ CONTROLLERS: Final = tuple(
             drain,
             leasing,
             placing,
+            replacing,
             sizing,
             retirement,
             orphans,

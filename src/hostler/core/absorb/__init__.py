@@ -12,6 +12,7 @@ from hostler.core.absorb import (
     agents,
     bundles,
     configuration,
+    growth,
     leases,
     nodes,
     outcomes,
@@ -37,6 +38,7 @@ from hostler.core.inputs import (
     JoinAgent,
     ReleaseLease,
     Request,
+    RetryGrowth,
     RevokeToken,
     ServerStarted,
     SilenceNoticed,
@@ -82,6 +84,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901  # one arm an input:
             nodes.uncordon(txn, one)
         case DrainNode():
             nodes.drain(txn, one)
+        case RetryGrowth():
+            growth.retry(txn, one)
         case AcquireLease():
             leases.acquire(txn, one)
         case CreateToken():

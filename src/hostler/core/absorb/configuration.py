@@ -11,7 +11,7 @@ from hostler.core.events import EventKind
 from hostler.core.inputs import ApplyConfiguration, ServerStarted
 from hostler.core.replies import Refused
 from hostler.core.txn import Txn
-from hostler.model import Allocation, Cooldown, Lease, Node, Pool, ProviderState, Settings
+from hostler.model import Allocation, Lease, Node, Pool, ProviderState, Settings
 from hostler.model.node import Health, NodePhase
 
 
@@ -39,9 +39,10 @@ def apply_configuration(txn: Txn, one: ApplyConfiguration) -> None:
     txn.accept(one.request_id, Settings.KEY, is_repeat=not is_changed)
     if not is_changed:
         return
-    for cooldown in list(txn.fleet.cooldowns.in_order()):
-        txn.remove(cooldown)  # whoever changed the configuration may have mended the offer
-    for kind in (Node, Lease, Allocation, Cooldown):
+    for table in (txn.fleet.cooldowns, txn.fleet.breakers):
+        for failed in list(table.in_order()):
+            txn.remove(failed)  # whoever changed the configuration may have mended it
+    for kind in (Node, Lease, Allocation):
         txn.retime(kind.KIND)
     txn.touch_all()
     txn.emit(EventKind.CONFIGURATION_APPLIED, {"principal": one.principal})
