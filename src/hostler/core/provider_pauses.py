@@ -6,13 +6,14 @@ other providers goes on. Stopping, checking and listing go on too: they end what
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from hostler.base.rng import Stream
 from hostler.core import limits
 from hostler.core.fleet import Fleet
 from hostler.core.txn import Txn
-from hostler.model import Cooldown
+from hostler.model import Cooldown, Node
 
 PAUSING_CODES: Final = frozenset({"throttled", "unreachable", "credentials_rejected"})
 """These say something about the provider and not about the machine that was asked for."""
@@ -64,6 +65,23 @@ def pools_of(fleet: Fleet, provider: str) -> list[str]:
         for pool in fleet.pools.in_order()
         if any(tier.provider == provider for tier in pool.tiers)
     ]
+
+
+def pools_let_in(fleet: Fleet, nodes: Iterable[Node], now_ms: int) -> list[str]:
+    """Return the other pools that may launch now because these nodes have just moved on.
+
+    Only pools that share a provider with a bound on launches in flight wait for each other.
+    """
+    limited = () if fleet.settings is None else fleet.settings.providers
+    if not limited:
+        return []
+    bounded = {each.provider for each in limited if each.launch_count_max is not None}
+    moved = {
+        node.provider
+        for node in nodes
+        if node.provider in bounded and node.phase_since_at_ms == now_ms
+    }
+    return [name for provider in sorted(moved) for name in pools_of(fleet, provider)]
 
 
 def pools_of_cooldown(fleet: Fleet, key: str) -> list[str]:

@@ -24,6 +24,7 @@ from hostler.core.keys import bundle_phase_key, pending_line, pending_order
 from hostler.core.placement.demand import Demand, demand_of, plain
 from hostler.core.placement.feasible import refusal, standing_of
 from hostler.core.placement.walk import Verdict, decide
+from hostler.core.provider_pauses import pools_let_in
 from hostler.core.tables import Order
 from hostler.core.txn import Txn
 from hostler.model import (
@@ -118,11 +119,12 @@ def _freshly_pending(txn: Txn) -> Iterator[Replica]:
 
 def _pools_that_may_grow(txn: Txn, nodes: Sequence[Node]) -> frozenset[str]:
     """Return the pools of nodes that have just moved on: a bound on machines may have eased."""
-    return frozenset(
+    moved = {
         node.pool
         for node in nodes
         if node.phase_since_at_ms == txn.now_ms and node.phase is not NodePhase.REQUESTED
-    )
+    }
+    return frozenset(moved.union(pools_let_in(txn.fleet, nodes, txn.now_ms)))
 
 
 def _has_opening(txn: Txn, group: str, openings: list[Node], growth_pools: frozenset[str]) -> bool:

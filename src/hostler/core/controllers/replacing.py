@@ -32,6 +32,7 @@ from hostler.model.reason import Reason
 
 READS: Final = (Pool, Node, Sizes)
 
+_THERE: Final = (NodePhase.READY, NodePhase.DRAINING)
 _OVER: Final = (NodePhase.STOPPING, NodePhase.RETIRED)
 
 
@@ -46,11 +47,10 @@ def reconcile(txn: Txn) -> None:
             _judge_all(txn, pool)
     for node in txn.changed(Node):
         if node.ages_out_at_ms is not None:
-            _judge_age(txn, node)
-        if node.replace_reason is not None or node.pool in names:
+            node = _judge_age(txn, node)  # noqa: PLW2901  # the same node, as it is now
+        is_new_here = node.phase_since_at_ms == txn.now_ms
+        if node.replace_reason is not None or is_new_here:
             names[node.pool] = None
-        elif node.phase_since_at_ms == txn.now_ms:
-            names[node.pool] = None  # one more is there, or one less
     for name in names:
         pool = fleet.pools.get(name)
         if pool is not None and pool.is_enabled:
@@ -83,15 +83,16 @@ def _judge_all(txn: Txn, pool: Pool) -> None:
         _judge_age(txn, node)
 
 
-def _judge_age(txn: Txn, node: Node) -> None:
-    if node.phase in _OVER or node.origin is not Origin.LAUNCHED:
-        return
+def _judge_age(txn: Txn, node: Node) -> Node:
+    if node.phase not in _THERE:
+        return node
     soon_at_ms = aging.replace_at_ms(node)
     if node.replace_reason is None and soon_at_ms is not None and soon_at_ms <= txn.now_ms:
         node = txn.change(node, replace_reason=RetireReason.AGED)
     is_too_old = node.ages_out_at_ms is not None and node.ages_out_at_ms <= txn.now_ms
     if is_too_old and node.retire_reason is None and replaceable_of(node) is not None:
-        txn.change(node, retire_reason=node.replace_reason)
+        return txn.change(node, retire_reason=node.replace_reason)
+    return node
 
 
 # -- who goes now ----------------------------------------------------------------------------

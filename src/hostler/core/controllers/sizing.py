@@ -22,7 +22,7 @@ from typing import Final
 from hostler.core import growth
 from hostler.core.events import EventKind
 from hostler.core.keys import tier_key
-from hostler.core.provider_pauses import pools_of, pools_of_cooldown
+from hostler.core.provider_pauses import pools_let_in, pools_of, pools_of_cooldown
 from hostler.core.sizing_targets import idle_floor, sizes_of
 from hostler.core.slots import misfit
 from hostler.core.txn import Txn
@@ -45,6 +45,7 @@ def reconcile(txn: Txn) -> None:
     for key in (*txn.changed_keys(Cooldown), *txn.changed_keys(Breaker)):
         names.update(dict.fromkeys(pools_of_cooldown(fleet, key)))
     names.update(dict.fromkeys(txn.changed_keys(Sizes)))
+    names.update(dict.fromkeys(pools_let_in(fleet, nodes, txn.now_ms)))
     for provider in txn.changed_keys(ProviderState):
         names.update(dict.fromkeys(pools_of(fleet, provider)))
     for node in nodes:
