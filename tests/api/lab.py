@@ -151,7 +151,10 @@ async def begin(
     engine.attach(links)
     await engine.start()
     request = apply_configuration(
-        read_config(config).require(), request_id="config", principal="test"
+        read_config(config).require(),
+        now_ms=1_780_000_000_000,
+        request_id="config",
+        principal="test",
     )
     answer = await engine.submit(request)
     assert isinstance(answer, Accepted), answer

@@ -95,8 +95,9 @@ class Pool(Record, frozen=True, kw_only=True):
     name: str
     generation: int = 1
     is_enabled: bool = True
-    """False: no new work, waiting requests are refused, idle machines retire. Set when a pool
-    leaves the configuration; its record goes when its last node has."""
+    """False: no new work, waiting requests are refused, machines retire when they are empty."""
+    is_configured: bool = True
+    """False: it has left the configuration; its record goes when its last node has."""
     tiers: tuple[Tier, ...] = ()
     warm_count: int = 0
     """Ready and idle nodes to keep for leases, whatever is held (desired idle)."""

@@ -1,7 +1,8 @@
 """Replacing machines that are out of date or old: a few at a time, and never for nothing.
 
-Of spec/leasing.md 6.5 and 6.8: SC-093, SC-114, SC-135, SC-163, SC-164, SC-166, SC-167, SC-172; trials
-C05, C07, T06.
+Of spec/leasing.md 6.5 and 6.8: SC-091, SC-093, SC-114, SC-116, SC-135, SC-160, SC-161, SC-164,
+SC-167, SC-172; trials C04, C05, C07, Q10, T06. SC-162 and SC-163 count builds of a driver object:
+here a provider is opened once a process, and options travel with each launch.
 """
 
 import pytest
@@ -267,7 +268,7 @@ def test_s_116_a_desired_idle_is_a_real_buffer(stable: NewStable) -> None:
 
 
 def test_c_05_a_lower_maximum_ends_idle_ones_and_lets_leases_finish(stable: NewStable) -> None:
-    """Trial C05 and SC-160: 4 machines (2 leased), maximum to 2: idle ended at once, leased stay."""
+    """Trial C05, SC-160: 4 machines (2 leased), maximum to 2: idle ended at once, leased stay."""
     world = stable(a_pool(node_count_max=4), *(a_launched_node(f"n-{n}") for n in range(4)))
     held = [world.acquire() for _ in range(2)]
     world.configure(a_pool(node_count_max=2))

@@ -31,11 +31,11 @@ def apply_configuration(txn: Txn, one: ApplyConfiguration) -> None:
     is_changed = _put_settings(txn, one)
     is_changed |= keep_time_zones(txn, one.time_zones)
     for pool in sorted(one.pools, key=lambda each: each.name):
-        is_changed |= _put_pool(txn, replace(pool, is_enabled=True))
+        is_changed |= _put_pool(txn, pool)
     named = {pool.name for pool in one.pools}
     for pool in list(txn.fleet.pools.in_order()):
         if pool.name not in named:
-            is_changed |= _put_pool(txn, replace(pool, is_enabled=False))
+            is_changed |= _put_pool(txn, replace(pool, is_enabled=False, is_configured=False))
     txn.accept(one.request_id, Settings.KEY, is_repeat=not is_changed)
     if not is_changed:
         return

@@ -56,6 +56,7 @@ from hostler.wire.http.leases import (
     RunStart,
 )
 from hostler.wire.http.nodes import (
+    BootFailureView,
     CordonRequest,
     CordonView,
     DrainRequest,
@@ -66,6 +67,7 @@ from hostler.wire.http.nodes import (
     OfferView,
     PoolView,
     TierView,
+    WindowComingView,
 )
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
 from hostler.wire.http.shapes import CapabilityView, DeviceView, RequirementView, ShapeView
@@ -77,6 +79,7 @@ __all__ = [
     "AcquireRequest",
     "AllocationView",
     "AttemptView",
+    "BootFailureView",
     "BundleView",
     "CandidateView",
     "CapabilityView",
@@ -131,5 +134,6 @@ __all__ = [
     "TokenView",
     "WayView",
     "WhyView",
+    "WindowComingView",
     "problem",
 ]
