@@ -8,7 +8,7 @@ from hostler.core.keys import tier_key
 from hostler.core.sizing_targets import sizes_of
 from hostler.core.uses import Replaceable, Use, replaceable_key, use_key
 from hostler.model import Node, Pool, Sizes
-from hostler.model.node import NodePhase
+from hostler.model.node import NodePhase, Tenant
 from hostler.model.pool import Offer, Tier
 from hostler.wire.http import (
     BootFailureView,
@@ -19,6 +19,7 @@ from hostler.wire.http import (
     NoteView,
     OfferView,
     PoolView,
+    TenantView,
     TierView,
 )
 
@@ -29,6 +30,17 @@ def notes(fleet: Fleet, key: str) -> list[NoteView]:
         NoteView(by=by, reason=note.reason, detail=note.detail, since_at_ms=note.since_at_ms)
         for by, note in sorted(fleet.notes.get(key, {}).items())
     ]
+
+
+def _tenant(record: Tenant | None) -> TenantView | None:
+    if record is None:
+        return None
+    return TenantView(
+        lease_id=record.lease_id,
+        key=record.fairness_key,
+        outcome=record.outcome,
+        ended_at_ms=record.ended_at_ms,
+    )
 
 
 def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
@@ -79,6 +91,7 @@ def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
         lease_count=record.lease_count,
         allocation_count=record.allocation_count,
         use_count=record.use_count,
+        last_tenant=_tenant(record.last_tenant),
         idle_since_at_ms=record.idle_since_at_ms,
         notes=notes(fleet, record.node_id),
     )

@@ -66,6 +66,7 @@ from hostler.wire.http.nodes import (
     NoteView,
     OfferView,
     PoolView,
+    TenantView,
     TierView,
     WindowComingView,
 )
@@ -130,6 +131,7 @@ __all__ = [
     "ShapeView",
     "SpreadView",
     "StatusView",
+    "TenantView",
     "TierView",
     "TokenView",
     "WayView",
