@@ -33,6 +33,7 @@ from hostler.core.inputs import (
     CreateToken,
     DeleteBundle,
     DrainNode,
+    ExtendLease,
     FullScan,
     HeartbeatLease,
     InventoryReported,
@@ -67,6 +68,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901  # one arm an input:
     match one:
         case HeartbeatLease():
             leases.heartbeat(txn, one)
+        case ExtendLease():
+            leases.extend(txn, one)
         case ReleaseLease():
             leases.release(txn, one)
         case CommandSettled():
