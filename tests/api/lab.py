@@ -33,7 +33,10 @@ fleet:
   timing: {heartbeat: 200ms, suspect_after: 2s, fence_after: 20s, lost_after: 40s}
 pools:
   studio: {tiers: [{name: fixed, kind: fixed}]}
-  runners: {tiers: [{name: fixed, kind: fixed}]}
+  runners:
+    tiers: [{name: fixed, kind: fixed}]
+    windows:
+      - {name: day, time_zone: Europe/Berlin, days: [daily], start: "09:00", end: "17:00", min: 0}
 """
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ReplicaView,
         ShapeView,
         TokenView,
+        WindowComingView,
     )
 
 
@@ -118,6 +119,16 @@ POOL_COLUMNS: Final[tuple[Column[PoolView], ...]] = (
     Column("WAITING", lambda view: view.waiting_count),
     Column("GROWTH", pool_growth, is_state=True),
     Column("TIERS", lambda view: ",".join(tier.name for tier in view.tiers), is_wide=True),
+)
+WINDOW_COLUMNS: Final[tuple[Column[WindowComingView], ...]] = (
+    Column("POOL", lambda view: view.pool),
+    Column("WINDOW", lambda view: view.window or None),
+    Column("THERE", lambda view: view.local),
+    Column("ZONE", lambda view: view.time_zone),
+    Column("WARM", lambda view: view.warm_count),
+    Column("MIN", lambda view: view.node_count_min),
+    Column("MAX", lambda view: view.node_count_max),
+    Column("NOTE", lambda view: view.note or None),
 )
 BUNDLE_COLUMNS: Final[tuple[Column[BundleView], ...]] = (
     Column("BUNDLE", lambda view: view.bundle_id),

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+from hostler.core.explain.windows import comings
 from hostler.engine.time_zones import read_time_zones
 from hostler.model.calendar import TimeZone, Weekday, Window
 from hostler.model.node import NodePhase, RetireReason
@@ -111,3 +112,44 @@ def test_without_windows_nothing_is_written_down(stable: NewStable) -> None:
     world = stable(BERLIN, a_pool(windows=(office_hours(warm_count=1),)), now_ms=0)
     world.configure(a_pool())
     assert not world.fleet.sizes.rows
+
+
+# -- what is printed ---------------------------------------------------------------------------
+
+
+def test_z_07_what_is_covered_and_what_is_not_is_printed(stable: NewStable) -> None:
+    """Trial Z07: the text says Monday to Friday, the window Monday and Friday: the gap is shown."""
+    days = (Weekday.MONDAY, Weekday.FRIDAY)
+    window = Window(time_zone="Europe/Berlin", days=days, from_ms=0, to_ms=0)
+    pool = a_pool(windows=(SizeWindow(name="weekdays", window=window, warm_count=1),))
+    world = stable(BERLIN, pool, now_ms=at(2026, 5, 31, 22))
+    told = [(each.window, each.local) for each in comings(world.fleet, pool, world.now_ms)][:3]
+    assert told == [
+        ("weekdays", "Mon 2026-06-01 00:00 to Tue 2026-06-02 00:00"),
+        ("", "Tue 2026-06-02 00:00 to Fri 2026-06-05 00:00"),
+        ("weekdays", "Fri 2026-06-05 00:00 to Sat 2026-06-06 00:00"),
+    ]
+
+
+def test_the_days_of_both_clock_changes_are_printed_whatever_is_near(stable: NewStable) -> None:
+    night = Window(
+        time_zone="Europe/Berlin", days=tuple(Weekday), from_ms=HOUR_MS, to_ms=4 * HOUR_MS
+    )
+    pool = a_pool(windows=(SizeWindow(name="night", window=night, warm_count=1),))
+    world = stable(BERLIN, pool, now_ms=at(2026, 6, 1))
+    notes = {
+        each.local: each.note
+        for each in comings(world.fleet, pool, world.now_ms)
+        if "clock" in each.note
+    }
+    assert notes == {
+        "Sun 2026-10-25 01:00 to 04:00": "60 minutes longer: the clock changes",
+        "Sun 2027-03-28 01:00 to 04:00": "60 minutes shorter: the clock changes",
+    }
+
+
+def test_overlaps_name_who_has_its_way(stable: NewStable) -> None:
+    pool = a_pool(windows=(office_hours("one", warm_count=1), office_hours("two", warm_count=2)))
+    world = stable(BERLIN, pool, now_ms=at(2026, 6, 1))
+    notes = {each.note for each in comings(world.fleet, pool, world.now_ms) if each.window == "two"}
+    assert notes == {"overlaps one, which goes first"}

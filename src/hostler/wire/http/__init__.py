@@ -71,6 +71,7 @@ from hostler.wire.http.nodes import (
     TenantView,
     TierView,
     WindowComingView,
+    WindowsView,
 )
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
 from hostler.wire.http.shapes import CapabilityView, DeviceView, RequirementView, ShapeView
@@ -141,5 +142,6 @@ __all__ = [
     "WayView",
     "WhyView",
     "WindowComingView",
+    "WindowsView",
     "problem",
 ]

@@ -167,6 +167,12 @@ class WindowComingView(msgspec.Struct, frozen=True, kw_only=True):
     """What a clock change does to it, or which window goes before it; empty: nothing."""
 
 
+class WindowsView(msgspec.Struct, frozen=True, kw_only=True):
+    """What the windows of pools bring, earliest first in each pool."""
+
+    items: list[WindowComingView]
+
+
 class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes under one policy, counted."""
 
