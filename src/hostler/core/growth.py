@@ -14,7 +14,7 @@ from hostler.core import aging, limits
 from hostler.core.events import EventKind
 from hostler.core.keys import tier_key
 from hostler.core.provider_pauses import paused_until_ms
-from hostler.core.sizing_targets import sizes_of
+from hostler.core.sizing_targets import elastic_count, sizes_of
 from hostler.core.slots import misfit
 from hostler.core.txn import Txn
 from hostler.core.uses import offer_key
@@ -55,7 +55,7 @@ def request_node(
             offer=offer.name,
             origin=Origin.LAUNCHED,
             zone=tier.zone,
-            reliability=tier.reliability,
+            reliability=tier.reliability_of(offer),
             price_microusd_per_hour=offer.price_microusd_per_hour,
             shape=offer.shape,
             phase=NodePhase.REQUESTED,
@@ -84,13 +84,17 @@ def request_node(
 
 
 def growth_obstacle(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> Reason | None:
-    """Return why no node of this offer may be asked for now, or `None` when one may."""
+    """Return why no node of this offer may be asked for now, or `None` when one may.
+
+    Whatever bounds growth is asked here, and so holds for all who grow: counts now, budgets of
+    money where there are any.
+    """
     index = txn.fleet.index
     if not pool.is_enabled:
         return Reason.POOL_DISABLED
     if tier.kind is not TierKind.ELASTIC:
         return Reason.NO_CAPACITY
-    if not _has_room_in(txn, pool, tier):
+    if _is_at_limit(txn, pool, tier, offer):
         return Reason.LIMIT_REACHED
     if is_stopped(txn, pool, tier):
         return Reason.GROWTH_STOPPED
@@ -134,18 +138,12 @@ def _count_launch(txn: Txn, pool: Pool, tier: Tier) -> None:
     txn.change(state, launch_next_at_ms=txn.now_ms + apart_ms)
 
 
-def _has_room_in(txn: Txn, pool: Pool, tier: Tier) -> bool:
-    index = txn.fleet.index
-    count_max = sizes_of(txn.fleet, pool).node_count_max
-    return index.nodes_by_tier.count(tier_key(pool.name, tier.name)) < tier.node_count_max and (
-        count_max is None or index.nodes_by_pool.count(pool.name) < count_max
-    )
-
-
 def has_room(txn: Txn, pool: Pool) -> bool:
     """Say whether one more machine may exist somewhere in the pool."""
     return any(
-        tier.kind is TierKind.ELASTIC and _has_room_in(txn, pool, tier) for tier in pool.tiers
+        tier.kind is TierKind.ELASTIC and not _is_at_limit(txn, pool, tier, offer)
+        for tier in pool.tiers
+        for offer in tier.offers
     )
 
 
@@ -155,6 +153,19 @@ def is_stopped(txn: Txn, pool: Pool, tier: Tier) -> bool:
     if breaker is None or breaker.stopped_at_ms is None:
         return False
     return breaker.trial_at_ms is None or breaker.trial_at_ms > txn.now_ms
+
+
+def _is_at_limit(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> bool:
+    """Say whether the tier, the offer or the pool has as many machines as it may have."""
+    index = txn.fleet.index
+    if index.nodes_by_tier.count(tier_key(pool.name, tier.name)) >= tier.node_count_max:
+        return True
+    if offer.node_count_max is not None:
+        key = offer_key(pool.name, tier.name, offer.name)
+        if index.nodes_by_offer.count(key) >= offer.node_count_max:
+            return True
+    count_max = sizes_of(txn.fleet, pool).node_count_max
+    return count_max is not None and elastic_count(txn.fleet, pool) >= count_max
 
 
 def is_cooling_down(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> bool:

@@ -40,7 +40,7 @@ def of_new_node(fleet: Fleet, node: Node) -> Iterator[Broken]:
     if node.phase is not NodePhase.REQUESTED or pool is None:
         return
     count_max = sizing_targets.sizes_of(fleet, pool).node_count_max
-    if count_max is not None and fleet.index.nodes_by_pool.count(pool.name) > count_max:
+    if count_max is not None and sizing_targets.elastic_count(fleet, pool) > count_max:
         yield "INV-POOL-1", "a pool has grown above its maximum"
     breaker = fleet.breakers.get(tier_key(node.pool, node.tier))
     if breaker is not None and breaker.stopped_at_ms is not None:

@@ -8,14 +8,24 @@ import msgspec
 
 from hostler.core import calendar
 from hostler.core.fleet import Fleet
+from hostler.core.keys import tier_key
 from hostler.core.uses import Use, use_key
 from hostler.model import Pool, Sizes
-from hostler.model.pool import SizeWindow
+from hostler.model.pool import SizeWindow, TierKind
 
 
 def sizes_of(fleet: Fleet, pool: Pool) -> Pool | Sizes:
     """Return whichever has the pool's sizes at present: its record of sizes, or itself."""
     return fleet.sizes.get(pool.name) or pool if pool.windows else pool
+
+
+def elastic_count(fleet: Fleet, pool: Pool) -> int:
+    """Return how many machines the elastic tiers of a pool have, until each is confirmed gone."""
+    return sum(
+        fleet.index.nodes_by_tier.count(tier_key(pool.name, tier.name))
+        for tier in pool.tiers
+        if tier.kind is TierKind.ELASTIC
+    )
 
 
 def idle_floor(fleet: Fleet, pool: Pool) -> int:

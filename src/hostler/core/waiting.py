@@ -1,7 +1,7 @@
-"""Why a lease waits, told from the present state.
+"""Why a lease or a replica waits, told from the present state.
 
-The record keeps the reason as of when the lease was last looked at, which for those far back in
-line may be long ago. Whoever explains a lease to a person asks here.
+The record keeps the reason as of when it was last looked at, which for those far back in line may
+be long ago. Whoever explains one to a person asks here.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hostler.core.keys import pending_line
+from hostler.core.placement.feasible import PARTICULAR
 from hostler.core.provider_pauses import paused_until_ms
-from hostler.core.sizing_targets import sizes_of
+from hostler.core.sizing_targets import elastic_count, sizes_of
 from hostler.core.slots import misfit
-from hostler.model import Lease, Pool
+from hostler.model import Lease, Pool, Replica
 from hostler.model.node import NodePhase
 from hostler.model.pool import Offer, Tier, TierKind
 from hostler.model.reason import Reason
+from hostler.model.replica import ReplicaPhase
 
 if TYPE_CHECKING:
     from hostler.core.fleet import Fleet
@@ -26,6 +29,24 @@ class Why(NamedTuple):
 
     reason: Reason
     detail: str
+
+
+_OWN = frozenset({*PARTICULAR, Reason.BUNDLE_BROKEN, Reason.GANG_INCOMPLETE, Reason.ROOM_CLAIMED})
+"""Reasons that a replica need not share with who stands before it in line."""
+
+
+def why_in_line(fleet: Fleet, replica: Replica) -> Why | None:
+    """Say what a replica waits for now: what who stands first in its line was last told."""
+    if replica.reason is None:
+        return None
+    own = Why(replica.reason, replica.reason_detail)
+    if replica.phase is not ReplicaPhase.PENDING or replica.reason in _OWN:
+        return own
+    key = fleet.index.replicas_pending.first(pending_line(replica))
+    first = fleet.replicas.get(key)
+    if first is None or first.reason is None or first.reason in _OWN:
+        return own
+    return Why(first.reason, first.reason_detail)
 
 
 def why_waiting(fleet: Fleet, lease: Lease) -> Why:
@@ -64,7 +85,7 @@ _SOONEST: Final = (
 
 def _why_not_growing(fleet: Fleet, pool: Pool, lease: Lease) -> Why:
     count_max = sizes_of(fleet, pool).node_count_max
-    node_count = fleet.index.nodes_by_pool.count(pool.name)
+    node_count = elastic_count(fleet, pool)
     if count_max is not None and node_count >= count_max:
         told = f"pool {pool.name} has {node_count} machines (node_count_max {count_max})"
         return Why(Reason.LIMIT_REACHED, told)

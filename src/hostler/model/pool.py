@@ -40,6 +40,25 @@ class Band(StrEnum):
 _RANKS = {Band.GOLD: 0, Band.SILVER: 1, Band.BRONZE: 2}
 
 
+class LaunchMode(StrEnum):
+    """On what terms a machine is had."""
+
+    ON_DEMAND = "on_demand"
+    SPOT = "spot"
+    """The provider may take it back."""
+    RESERVED = "reserved"
+    """Paid for whether it runs or not; give the offer the price of running it, and its count."""
+
+
+class Reuse(StrEnum):
+    """How far existing nodes are looked for before a machine is launched."""
+
+    TIER = "tier"
+    """In the tier itself: a new machine of a cheaper tier goes before a node of a dearer one."""
+    POOL = "pool"
+    """In all tiers of the pool: a machine is launched only when no node of the pool has room."""
+
+
 class Offer(Value, frozen=True, kw_only=True):
     """One kind of machine that a tier can launch."""
 
@@ -47,6 +66,9 @@ class Offer(Value, frozen=True, kw_only=True):
     """The provider's type name, or the operator's name of a declared shape."""
     shape: Shape
     price_microusd_per_hour: int = 0
+    mode: LaunchMode = LaunchMode.ON_DEMAND
+    node_count_max: int | None = None
+    """Machines of this offer at once; `None`: as many as its tier may have."""
 
 
 class Tier(Value, frozen=True, kw_only=True):
@@ -66,6 +88,10 @@ class Tier(Value, frozen=True, kw_only=True):
     """Longest time from the launch to the agent's hello."""
     options_json: str = "{}"
     """The provider's own options, checked by the provider when the configuration is."""
+
+    def reliability_of(self, offer: Offer) -> Reliability:
+        """Return whether the provider may take back a machine of an offer."""
+        return Reliability.INTERRUPTIBLE if offer.mode is LaunchMode.SPOT else self.reliability
 
 
 class SizeWindow(Value, frozen=True, kw_only=True):
@@ -99,12 +125,13 @@ class Pool(Record, frozen=True, kw_only=True):
     is_configured: bool = True
     """False: it has left the configuration; its record goes when its last node has."""
     tiers: tuple[Tier, ...] = ()
+    reuse: Reuse = Reuse.TIER
+    node_count_max: int | None = None
+    """Machines of all elastic tiers together; `None`: as many as these may have."""
     warm_count: int = 0
     """Ready and idle nodes to keep for leases, whatever is held (desired idle)."""
     node_count_min: int = 0
     """Nodes that may be used to keep in all, held and idle."""
-    node_count_max: int | None = None
-    """Nodes of all tiers at once, from asked for until confirmed gone; `None`: what tiers allow."""
     windows: tuple[SizeWindow, ...] = ()
     """Where two hold at once, the first one that sets a number has its way."""
     rollout: Rollout = Rollout()

@@ -11,7 +11,15 @@ from hostler.core.events import EventKind
 from hostler.core.inputs import ApplyConfiguration, ServerStarted
 from hostler.core.replies import Refused
 from hostler.core.txn import Txn
-from hostler.model import Allocation, Lease, Node, Pool, ProviderState, Settings
+from hostler.model import (
+    Allocation,
+    Lease,
+    Node,
+    Pool,
+    ProviderState,
+    Replica,
+    Settings,
+)
 from hostler.model.node import Health, NodePhase
 
 
@@ -42,7 +50,7 @@ def apply_configuration(txn: Txn, one: ApplyConfiguration) -> None:
     for table in (txn.fleet.cooldowns, txn.fleet.breakers):
         for failed in list(table.in_order()):
             txn.remove(failed)  # whoever changed the configuration may have mended it
-    for kind in (Node, Lease, Allocation):
+    for kind in (Node, Lease, Allocation, Replica):
         txn.retime(kind.KIND)
     txn.touch_all()
     txn.emit(EventKind.CONFIGURATION_APPLIED, {"principal": one.principal})

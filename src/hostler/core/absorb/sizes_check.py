@@ -74,11 +74,13 @@ def _fits(at: str, pool: Pool, each: SizeWindow | None) -> Iterator[Problem]:
         yield Problem(path=at, code="too_small", message="warm and min must be zero or more")
     if most is not None and most < 1:
         yield Problem(path=f"{at}.node_count_max", code="too_small", message="must be 1 or more")
-    ceilings = [] if most is None else [("the pool's maximum", most)]
+    ceilings = []
     if not any(tier.kind is TierKind.FIXED and tier.node_count_max == 0 for tier in pool.tiers):
-        ceilings.append(
-            ("the machines that the tiers allow", sum(tier.node_count_max for tier in pool.tiers))
-        )
+        fixed = sum(t.node_count_max for t in pool.tiers if t.kind is TierKind.FIXED)
+        elastic = sum(t.node_count_max for t in pool.tiers if t.kind is TierKind.ELASTIC)
+        ceilings.append(("the machines that the tiers allow", fixed + elastic))
+        if most is not None:
+            ceilings.append(("the pool's maximum, with its fixed tiers,", fixed + most))
     for told, ceiling in ceilings if pool.tiers else []:
         for name, wanted in (
             ("warm_count", warm + pool.spare_count),

@@ -23,7 +23,7 @@ from hostler.core import growth
 from hostler.core.events import EventKind
 from hostler.core.keys import tier_key
 from hostler.core.provider_pauses import pools_let_in, pools_of, pools_of_cooldown
-from hostler.core.sizing_targets import idle_floor, sizes_of
+from hostler.core.sizing_targets import elastic_count, idle_floor, sizes_of
 from hostler.core.slots import misfit
 from hostler.core.txn import Txn
 from hostler.core.uses import Replaceable, Use, offer_key, replaceable_key, use_key, use_of
@@ -230,7 +230,13 @@ def _let_go_surplus(txn: Txn, pool: Pool) -> None:
     """Let idle nodes go of a pool or tier that has more than it may have now."""
     index = txn.fleet.index
     count_max = sizes_of(txn.fleet, pool).node_count_max
-    if count_max is not None and (surplus := index.nodes_staying.count(pool.name) - count_max) > 0:
+    leaving_count = sum(
+        index.nodes_leaving.count(tier_key(pool.name, tier.name))
+        for tier in pool.tiers
+        if tier.kind is TierKind.ELASTIC
+    )
+    surplus = 0 if count_max is None else elastic_count(txn.fleet, pool) - leaving_count - count_max
+    if surplus > 0:
         idle = [node for tier in pool.tiers[::-1] for node in _idle_of_tier(txn, pool, tier)]
         for node in idle[:surplus]:
             txn.change(node, retire_reason=RetireReason.SURPLUS)

@@ -19,8 +19,24 @@ from hostler.core.inputs import ApplyConfiguration, FleetSettings
 from hostler.engine.time_zones import read_time_zones, time_zone_problem
 from hostler.model import Pool
 from hostler.model.calendar import Weekday, Window
-from hostler.model.pool import Band, Offer, Reliability, Rollout, SizeWindow, Tier, TierKind
-from hostler.model.settings import ProviderLimits, RecoveryLimits, Retention
+from hostler.model.pool import (
+    Band,
+    LaunchMode,
+    Offer,
+    Reliability,
+    Reuse,
+    Rollout,
+    SizeWindow,
+    Tier,
+    TierKind,
+)
+from hostler.model.settings import (
+    BronzeVictims,
+    Preemption,
+    ProviderLimits,
+    RecoveryLimits,
+    Retention,
+)
 from hostler.model.shape import Capability, Shape
 from hostler.providers.registry import Registry
 from hostler.wire.documents import (
@@ -30,7 +46,7 @@ from hostler.wire.documents import (
     TierDocument,
     capability_of,
 )
-from hostler.wire.documents.config import FleetDocument, OfferDocument
+from hostler.wire.documents.config import FleetDocument, OfferDocument, PreemptionDocument
 from hostler.wire.documents.windows import WindowDocument, days_of
 from hostler.wire.documents.work import ShapeDocument
 
@@ -112,6 +128,8 @@ def _settings(document: FleetDocument) -> FleetSettings:
             )
             for name, limits in sorted(document.providers.items())
         ),
+        ageing_ms=duration_ms(document.placement.ageing),
+        preemption=_preemption(document.placement.preemption),
         recovery=RecoveryLimits(
             restart_count_max=recovery.restarts_max,
             restart_window_ms=duration_ms(recovery.restart_window),
@@ -128,15 +146,27 @@ def _settings(document: FleetDocument) -> FleetSettings:
     )
 
 
+def _preemption(document: PreemptionDocument) -> Preemption:
+    return Preemption(
+        bands=tuple(sorted({Band(band) for band in document.bands}, key=lambda band: band.rank)),
+        after_ms=duration_ms(document.after),
+        window_ms=duration_ms(document.window),
+        victim_count_max=document.victims_max,
+        victim_per_bundle_count_max=document.victims_per_bundle_max,
+        bronze_victims=BronzeVictims(document.bronze_victims),
+    )
+
+
 def _pool(name: str, document: PoolDocument) -> Pool:
     spares = document.spares
     return Pool(
         name=name,
         tiers=tuple(_tier(tier) for tier in document.tiers),
         is_enabled=document.enabled,
+        reuse=Reuse(document.reuse),
+        node_count_max=document.node_count_max,
         warm_count=document.warm,
         node_count_min=document.min,
-        node_count_max=document.max,
         windows=tuple(_window(window) for window in document.windows),
         rollout=Rollout(
             surge_count_max=document.rollout.surge,
@@ -171,7 +201,7 @@ def _window(document: WindowDocument) -> SizeWindow:
         ),
         warm_count=document.warm,
         node_count_min=document.min,
-        node_count_max=document.max,
+        node_count_max=document.node_count_max,
     )
 
 
@@ -194,6 +224,8 @@ def _offer(document: OfferDocument) -> Offer:
         name=document.name,
         shape=_shape(document.shape),
         price_microusd_per_hour=money_microusd(document.price_per_hour),
+        mode=LaunchMode(document.mode),
+        node_count_max=document.node_count_max,
     )
 
 

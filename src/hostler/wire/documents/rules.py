@@ -165,11 +165,11 @@ def _pool(pool: PoolDocument, path: str) -> Problems:
             "bad_order",
             f"`lease_max` ({pool.lease_max}) must not be shorter than `lease` ({pool.lease})",
         )
-    if pool.max is not None and pool.min > pool.max:
+    if pool.node_count_max is not None and pool.min > pool.node_count_max:
         yield _problem(
             child_path(path, "min"),
             "bad_order",
-            f"`min` ({pool.min}) must not be more than `max` ({pool.max})",
+            f"`min` ({pool.min}) must not be more than `node_count_max` ({pool.node_count_max})",
         )
     if pool.rollout.surge == 0 and pool.rollout.unavailable == 0:
         yield _problem(
@@ -184,8 +184,8 @@ def _pool(pool: PoolDocument, path: str) -> Problems:
 def _window(window: WindowDocument, path: str) -> Problems:
     if not window.days:
         yield _problem(child_path(path, "days"), "too_short", "name at least one day")
-    if window.warm is None and window.min is None and window.max is None:
-        yield _problem(path, "missing_key", "a window sets `warm`, `min` or `max`")
+    if window.warm is None and window.min is None and window.node_count_max is None:
+        yield _problem(path, "missing_key", "a window sets `warm`, `min` or `node_count_max`")
 
 
 def _tier(tier: TierDocument, path: str) -> Problems:
