@@ -9,6 +9,7 @@ whatever the cause, so a failure and a drain together do not take down more than
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -63,10 +64,10 @@ def hindrance(
         return None if cause is MigrationCause.ROLLOUT else _by_default(txn.fleet, allocation)
     if allocation.phase is not AllocationPhase.READY:
         return None  # it is away already
-    for budget, scope in budgets:
+    for budget, is_wide in budgets:
         until_at_ms = _until(txn, budget)
         if until_at_ms is not None:
-            detail = _exceeded(txn.fleet, budget, scope, allocation, has_gap=has_gap)
+            detail = _exceeded(txn.fleet, budget, allocation, is_wide=is_wide, has_gap=has_gap)
             if detail:
                 return Hindrance(
                     Reason.DISRUPTION_BUDGET, f"{budget.name}: {detail}", until_at_ms or None
@@ -74,25 +75,18 @@ def hindrance(
     return None
 
 
-Scope = list[tuple[str, str | None]]
-"""Bundles, each with the one job that counts or `None` for all of them."""
-
-
-def _budgets(fleet: Fleet, bundle: Bundle) -> Iterator[tuple[DisruptionBudget, Scope | None]]:
-    """Yield what binds a bundle, with whom it counts; `None` stands for the allocation's job."""
+def _budgets(fleet: Fleet, bundle: Bundle) -> Iterator[tuple[DisruptionBudget, bool]]:
+    """Yield what binds a bundle, and whether it counts over all that it selects."""
     for budget in bundle.disruption_budgets:
-        yield budget, None
+        yield budget, False
     settings = fleet.settings
     for budget in () if settings is None else settings.disruption_budgets:
         if _selects(budget, bundle):
-            names = sorted(
-                other.bundle_id for other in fleet.bundles.rows.values() if _selects(budget, other)
-            )
-            yield budget, [(name, None) for name in names]
+            yield budget, True
 
 
-def _selects(budget: DisruptionBudget, bundle: Bundle) -> bool:
-    return budget.labels.items() <= bundle.labels.items()
+def _selects(budget: DisruptionBudget, bundle: Bundle | None) -> bool:
+    return bundle is not None and budget.labels.items() <= bundle.labels.items()
 
 
 def _until(txn: Txn, budget: DisruptionBudget) -> int | None:
@@ -111,66 +105,96 @@ def _until(txn: Txn, budget: DisruptionBudget) -> int | None:
 def _exceeded(
     fleet: Fleet,
     budget: DisruptionBudget,
-    scope: Scope | None,
     allocation: Allocation,
     *,
+    is_wide: bool,
     has_gap: bool,
 ) -> str:
     """Say in words how the budget would be exceeded; empty when it would not."""
-    counted: Scope = [(allocation.bundle_id, allocation.job)] if scope is None else scope
     most = budget.unavailable_count_max
     if most is not None:
-        away: list[str] = []
-        for key in _away(fleet, counted, allocation.replica_id):
-            away.append(key)
-            if len(away) >= most:
-                break
+        away = list(islice(_away_under(fleet, budget, allocation, is_wide=is_wide), most))
         if len(away) >= most:
-            named = f", and {', '.join(away[:3])} is or was to be" if away else ""
+            named = f"; away: {', '.join(away[:3])}" if away else ""
             return f"no more than {most} may be away at once{named}"
     least = budget.ready_count_min
     if least is not None and has_gap:
-        left = 0
-        for key in _ready(fleet, counted):
-            left += key != allocation.replica_id
-            if left >= least:
-                return ""
-        return f"at least {least} must stay ready, and without it {left} would be"
+        ready = _ready_under(fleet, budget, allocation, is_wide=is_wide)
+        left = sum(1 for _ in islice(ready, least))
+        if left < least:
+            return f"at least {least} must stay ready, and without it {left} would be"
     return ""
 
 
-def _away(fleet: Fleet, scope: Scope, left_out: str) -> Iterator[str]:
-    """Yield each other replica that is to run and does not serve, or is being moved."""
+def _away_under(
+    fleet: Fleet, budget: DisruptionBudget, allocation: Allocation, *, is_wide: bool
+) -> Iterator[str]:
+    """Yield each other replica that the budget counts and that is away."""
+    if not is_wide:
+        yield from _away(fleet, allocation)
+        return
+    for bundle_id in _troubled(fleet):
+        if _selects(budget, fleet.bundles.get(bundle_id)):
+            for key in _away_of(fleet, bundle_id):
+                if key != allocation.replica_id:
+                    yield key
+
+
+def _troubled(fleet: Fleet) -> list[str]:
+    """Return the bundles of which anything is away: few, whatever the size of the fleet."""
     index = fleet.index
-    for bundle_id, job in scope:
-        keys = dict.fromkeys(index.replicas_migrating.keys(bundle_id))
-        for phase in _AWAY:
-            keys.update(
-                dict.fromkeys(
-                    index.replicas_by_bundle_phase.keys(bundle_phase_key(bundle_id, phase))
-                )
-            )
-        for key in index.allocations_unready.keys(bundle_id):
-            keys[fleet.allocations[key].replica_id] = None
-        for key in keys:
-            replica = fleet.replicas.get(key)
-            if key != left_out and replica is not None and job in (None, replica.job):
+    found = {
+        *index.allocations_unready.buckets(),
+        *index.replicas_migrating.buckets(),
+        *index.replicas_placeable.buckets(),
+    }
+    for phase in _AWAY:
+        if phase is not ReplicaPhase.PENDING:
+            keys = index.replicas_by_phase.keys(phase.value)
+            found |= {fleet.replicas[key].bundle_id for key in keys}
+    return sorted(found)
+
+
+def _away(fleet: Fleet, allocation: Allocation) -> Iterator[str]:
+    """Yield each other replica of the same job that is away."""
+    for key in _away_of(fleet, allocation.bundle_id):
+        replica = fleet.replicas[key]
+        if replica.job == allocation.job and key != allocation.replica_id:
+            yield key
+
+
+def _away_of(fleet: Fleet, bundle_id: str) -> list[str]:
+    """Return the replicas of a bundle that are to run and do not serve, or are being moved."""
+    index = fleet.index
+    keys = set(index.replicas_migrating.keys(bundle_id))
+    for phase in _AWAY:
+        keys.update(index.replicas_by_bundle_phase.keys(bundle_phase_key(bundle_id, phase)))
+    for key in index.allocations_unready.keys(bundle_id):
+        keys.add(fleet.allocations[key].replica_id)
+    return sorted(key for key in keys if key in fleet.replicas)
+
+
+def _ready_under(
+    fleet: Fleet, budget: DisruptionBudget, allocation: Allocation, *, is_wide: bool
+) -> Iterator[str]:
+    """Yield each other replica that the budget counts and that serves."""
+    wide = fleet.bundles.in_order() if is_wide else iter((fleet.bundles[allocation.bundle_id],))
+    for bundle in wide:
+        if is_wide and not _selects(budget, bundle):
+            continue
+        for key in fleet.index.allocations_by_bundle.keys(bundle.bundle_id):
+            other = fleet.allocations[key]
+            if (
+                other.phase is AllocationPhase.READY
+                and other.replica_id != allocation.replica_id
+                and (is_wide or other.job == allocation.job)
+            ):
                 yield key
-
-
-def _ready(fleet: Fleet, scope: Scope) -> Iterator[str]:
-    """Yield each replica that serves."""
-    for bundle_id, job in scope:
-        for key in fleet.index.allocations_by_bundle.keys(bundle_id):
-            allocation = fleet.allocations[key]
-            if allocation.phase is AllocationPhase.READY and job in (None, allocation.job):
-                yield allocation.replica_id
 
 
 def _by_default(fleet: Fleet, allocation: Allocation) -> Hindrance | None:
     """Say whether another replica of the job is away: one at a time."""
-    scope: Scope = [(allocation.bundle_id, allocation.job)]
-    for key in _away(fleet, scope, allocation.replica_id):
+    for key in _away(fleet, allocation):
         if _is_missed(fleet.replicas[key]):
             return Hindrance(Reason.SIBLINGS_UNSETTLED, f"{key} is not ready, or on the move")
     return None
