@@ -1,4 +1,4 @@
-"""Containers: what they may do, how they end, and what is done about one that has (SC-199, SC-205)."""
+"""Containers: what they may do, how they end, and what becomes of them (SC-199, SC-205)."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ def test_a_client_that_is_killed_takes_its_command_along(
 
 
 def _sleepers() -> list[str]:
-    """The processes that sleep for as long as only a test of ours does; containers' are seen too."""
+    """The processes that sleep for as long as only a test of ours does, in containers too."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:

@@ -151,12 +151,18 @@ def _row(place: Mapping[str, str], subject: str, detail: str, *, is_good: bool) 
     return {**place, "subject": subject, "is_good": is_good, "detail": detail}
 
 
+def _agents(one: InstalledProvider) -> str | None:
+    if one.has_agents is None:
+        return None
+    return "on its machines" if one.has_agents else "in the server"
+
+
 _COLUMNS: Final[Sequence[Column[InstalledProvider]]] = (
     Column("NAME", lambda one: one.name),
     Column("USABLE", lambda one: "no" if one.problem else "yes", is_state=True),
     Column("PACKAGE", lambda one: one.package),
     Column("API", lambda one: one.api_version, is_wide=True),
-    Column("AGENTS", lambda one: _agents(one), is_wide=True),
+    Column("AGENTS", _agents, is_wide=True),
     Column("PROBLEM", lambda one: one.problem),
 )
 
@@ -167,9 +173,3 @@ _CHECK_COLUMNS: Final[Sequence[Column[dict[str, Any]]]] = (
     Column("WHAT", lambda row: row["subject"]),
     Column("DETAIL", lambda row: row["detail"]),
 )
-
-
-def _agents(one: InstalledProvider) -> str | None:
-    if one.has_agents is None:
-        return None
-    return "on its machines" if one.has_agents else "in the server"
