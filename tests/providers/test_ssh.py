@@ -5,21 +5,29 @@ SC-206's syntax of one text for user, host and port does not apply: they are fie
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 import pytest
 
 from hostler.ports.commands import MachineCommand
 from hostler.ports.provider import CapacityUnavailable, CredentialsRejected
-from hostler.providers.ssh.options import HostAddress, SshOptions, problems_of
+from hostler.providers.ssh.options import HostAddress, SshOptions, hosts_of, problems_of
 from hostler.providers.ssh.provider import PROVIDER
+from hostler.providers.ssh.scripts import free_script
 from hostler.testing.provider_conformance.suite import end, listed
 from tests.eventually import eventually_async
 from tests.machines import free_port
 from tests.providers.ssh_lab import SshLab, marked
 
 pytestmark = pytest.mark.slow
+
+LONELY_UID: Final = 61_234
+"""A user whom no host has."""
 
 
 async def test_s_197_each_machine_has_a_host_of_its_own_and_a_stopped_one_frees_it(
@@ -187,3 +195,42 @@ def test_all_that_is_wrong_with_options_is_said_at_once() -> None:
         assert part in told
     good = SshOptions(hosts=[HostAddress(host="a", host_key="ssh-ed25519 A")], key="k")
     assert problems_of(good) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_a_user_that_is_there_for_us_alone_keeps_no_process() -> None:
+    """X02: a tenant's process that has wiped its environment is found by whose it is."""
+    # Not below pytest's own folders, which are closed to others.
+    with tempfile.TemporaryDirectory(prefix="hostler-") as folder:
+        _clean_user(Path(folder))
+
+
+def _clean_user(home: Path) -> None:
+    (home / ".hostler/ssh-1-1").mkdir(parents=True)
+    (home / ".hostler/machine.json").write_text('{"machine_id":"ssh-1-1"}')
+    for path in (home, *home.rglob("*")):
+        os.chown(path, LONELY_UID, LONELY_UID)
+    options = SshOptions(
+        hosts=[HostAddress(host="h", host_key="k")], key="k", user="lonely", has_own_user=True
+    )
+    (host,) = hosts_of(options)
+    hidden = subprocess.Popen(
+        ["sleep", "600"], user=LONELY_UID, group=LONELY_UID, env={}, start_new_session=True
+    )
+    try:
+        done = subprocess.run(
+            ["/bin/sh", "-c", free_script(host, "ssh-1-1")],
+            user=LONELY_UID,
+            group=LONELY_UID,
+            env={"HOME": str(home), "PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert hidden.wait(timeout=10) == -9
+        assert list((home / ".hostler").iterdir()) == []
+    finally:
+        hidden.kill()
+        hidden.wait()
