@@ -17,6 +17,7 @@ from hostler.core.placement.places import hold_of, live_on
 from hostler.core.placement.room import free_room, pick_devices, shortages
 from hostler.core.placement.trace import decision_of, summary, with_decision
 from hostler.core.placement.walk import Option, Verdict
+from hostler.core.services import missing_service
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Bundle, Node, Replica
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
@@ -37,7 +38,8 @@ def assign(
         txn.touch(Node.KIND, replica.claim.node_id)  # whatever is left there is open to others
         replica = txn.change(replica, claim=None)  # else the room would be kept from itself
     node = _launch(txn, option) if option.place is None else option.place.node
-    is_startable = _takes_starts(node)
+    missing = missing_service(node, job.requirement)
+    is_startable = missing is None and _takes_starts(node)
     room = txn.fleet.index.places.of(txn.fleet, node.node_id).room
     allocation = Allocation(
         allocation_id=AllocationId(txn.mint("a")),
@@ -58,6 +60,8 @@ def assign(
         created_at_ms=txn.now_ms,
     )
     allocation = holds.reserve(txn, allocation, node)
+    if missing is not None and not bundle.is_gang:  # a gang's place may be taken back
+        txn.note(allocation.allocation_id, Reason.SERVICE_NOT_READY, missing)
     if is_startable and not bundle.is_gang:
         holds.start(txn, allocation, node)
     _take_place(txn, replica, allocation, bundle.generation)
@@ -156,6 +160,11 @@ def _start(txn: Txn, node: Node, reserved: list[Allocation]) -> None:
         if each.phase is not AllocationPhase.RESERVED
     ]
     for allocation in sorted(reserved, key=lambda a: (a.band.rank, a.allocation_id)):
+        missing = missing_service(node, allocation.requirement)
+        if missing is not None:
+            txn.note(allocation.allocation_id, Reason.SERVICE_NOT_READY, missing)
+            continue
+        txn.clear_note(allocation.allocation_id)
         room = free_room(node.shape, taken)
         # What the agent does not report is taken from the offer, which was looked at before.
         short = [r for r in shortages(allocation.requirement, room) if r is not Reason.NOT_REPORTED]
@@ -180,7 +189,10 @@ def start_gang(txn: Txn, bundle: Bundle) -> None:
     ):
         return  # nothing of it has started, and somebody is missing
     nodes = {each.node_id: fleet.nodes[each.node_id] for each in reserved}
-    if all(map(_takes_starts, nodes.values())):
+    is_any_missing = any(
+        missing_service(nodes[each.node_id], each.requirement) is not None for each in reserved
+    )
+    if all(map(_takes_starts, nodes.values())) and not is_any_missing:
         for node in nodes.values():
             _start(txn, node, [each for each in reserved if each.node_id == node.node_id])
 

@@ -163,14 +163,14 @@ def reserve(txn: Txn, allocation: Allocation, node: Node) -> Allocation:
     """Hold room on a node for a new allocation. A spare that is used is a spare no more."""
     launch = allocation.launch
     grace_ms = launch.stop_grace_ms if launch.disconnect is Disconnect.STOP else 0
-    txn.change(
-        node,
-        allocation_count=node.allocation_count + 1,
-        idle_since_at_ms=None,
-        is_spare=False,
-        spare_band=None,
-        fence_grace_ms=max(node.fence_grace_ms, grace_ms),
-    )
+    held: dict[str, Any] = {
+        "allocation_count": node.allocation_count + 1,
+        "idle_since_at_ms": None,
+        "is_spare": False,
+        "spare_band": None,
+    }
+    grace_ms = max(node.fence_grace_ms, grace_ms)
+    txn.change(node, fence_grace_ms=grace_ms, **({} if allocation.is_service else held))
     return txn.put(allocation)
 
 
@@ -241,7 +241,7 @@ def end_allocation(txn: Txn, allocation: Allocation, ended: Ended) -> Allocation
     )
     done = txn.move(allocation, AllocationTrigger.ENDED, ended=ended)
     node = txn.fleet.nodes.get(allocation.node_id)
-    if node is not None:
+    if node is not None and not allocation.is_service:
         _release(txn, node, allocation_count=node.allocation_count - 1)
     return done
 

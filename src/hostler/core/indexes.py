@@ -13,7 +13,17 @@ from hostler.core.placement.places import PlaceIndex
 from hostler.core.slot_index import SlotIndex
 from hostler.core.tables import SetIndex
 from hostler.core.uses import ReplaceIndex, UseIndex, offer_key
-from hostler.model import Allocation, Lease, Node, OutboxEntry, Pool, Replica, Settings, Token
+from hostler.model import (
+    Allocation,
+    Bundle,
+    Lease,
+    Node,
+    OutboxEntry,
+    Pool,
+    Replica,
+    Settings,
+    Token,
+)
 from hostler.model.allocation import AllocationPhase
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
 from hostler.model.node import Health, NodePhase
@@ -160,10 +170,16 @@ class WorkIndexes:
             lambda a: a.node_id if a.phase is AllocationPhase.RESERVED else None
         )
         """By node: what starts when the node is ready."""
+        self.allocations_of_services = SetIndex[Allocation](
+            lambda a: a.node_id if a.is_service and a.is_live else None
+        )
+        """By node: copies of node services, which are no hold on the node."""
         self.allocations_unready = SetIndex[Allocation](
             lambda a: a.bundle_id if a.is_live and a.phase is not AllocationPhase.READY else None
         )
         """By bundle: those that have a place and do not serve."""
+        self.bundles_of_services = SetIndex[Bundle](lambda b: None if b.service is None else "all")
+        """In `all`: the bundles behind node services."""
         self.replicas_by_bundle = SetIndex[Replica](lambda r: r.bundle_id)
         self.replicas_by_phase = SetIndex[Replica](lambda r: r.phase.value)
         self.replicas_claiming = SetIndex[Replica](_claimed_node)
@@ -193,6 +209,7 @@ class WorkIndexes:
             self.allocations_by_phase,
             self.allocations_reserved,
             self.allocations_unready,
+            self.allocations_of_services,
         )
         self._replica_follows = _follows(
             self.replicas_by_bundle,
@@ -224,6 +241,7 @@ class Indexes(NodeIndexes, WorkIndexes):
             Allocation.KIND: (self.places.follow_allocation, *self._allocation_follows),
             Replica.KIND: (self.places.follow_replica, *self._replica_follows),
             Settings.KIND: (self.replicas_pending.update_settings,),
+            Bundle.KIND: _follows(self.bundles_of_services),
             Lease.KIND: _follows(leases),
             OutboxEntry.KIND: _follows(self.commands_by_target),
             Pool.KIND: (leases.update_pool,),

@@ -15,6 +15,7 @@ from hostler.model.calendar import TimeZone
 from hostler.model.disruption import DisruptionBudget
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.pool import Pool
+from hostler.model.service import ServiceSpec
 from hostler.model.settings import (
     AGEING_MS,
     Preemption,
@@ -59,6 +60,14 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
 
 
+class NodeService(msgspec.Struct, frozen=True, kw_only=True):
+    """A node service as it is configured."""
+
+    name: str
+    job: Job
+    spec: ServiceSpec
+
+
 class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configuration"):
     """Make this the desired configuration, whole: pools that are not in it are disabled."""
 
@@ -66,6 +75,8 @@ class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configur
     """Used only when the store is new."""
     settings: FleetSettings
     pools: tuple[Pool, ...]
+    services: tuple[NodeService, ...] = ()
+    """Every node service; one that is not here is taken away."""
     time_zones: tuple[TimeZone, ...] = ()
     """Every zone that it names, as the shell read it just now."""
 

@@ -30,6 +30,7 @@ from hostler.core.controllers import (
     replacing,
     retention,
     retirement,
+    services,
     sizing,
     timekeeping,
 )
@@ -71,6 +72,7 @@ CONTROLLERS: Final = tuple(
             migrating,
             recovery,
             drain,
+            services,
             preempting,
             leasing,
             placing,

@@ -208,6 +208,10 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "Another replica of its bundle is on the move or not ready, and they move one at a time.",
         "Nothing; explain the bundle if it stays so.",
     ),
+    Reason.SERVICE_NOT_READY: (
+        "It has a place, and a node service that it needs there is not ready.",
+        "Nothing; it starts when the service is ready, or goes elsewhere. Look at the service.",
+    ),
     # a lease was refused
     Reason.TIMED_OUT: (
         "No slot was free in the time that was given.",

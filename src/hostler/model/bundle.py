@@ -11,6 +11,7 @@ from hostler.model.disruption import DisruptionBudget
 from hostler.model.launch import Launch
 from hostler.model.pool import Band
 from hostler.model.record import Record, Value
+from hostler.model.service import ServiceSpec
 from hostler.model.shape import NOTHING_REQUIRED, Requirement
 
 
@@ -100,6 +101,8 @@ class Bundle(Record, frozen=True, kw_only=True):
     """False: replica 0 is never put on interruptible capacity; true: it is, marked degraded."""
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     """Bounds on moving its replicas; counted over each job."""
+    service: ServiceSpec | None = None
+    """Given: it is a node service, with one replica for each node that is meant."""
     labels: dict[str, str] = {}
     generation: int = 1
     """Rises with each change of what is desired."""

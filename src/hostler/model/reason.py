@@ -60,6 +60,7 @@ class Reason(StrEnum):
     OVERLAP_FORBIDDEN = "overlap_forbidden"
     DISRUPTION_BUDGET = "disruption_budget"
     SIBLINGS_UNSETTLED = "siblings_unsettled"
+    SERVICE_NOT_READY = "service_not_ready"
 
     # why a lease was refused
     TIMED_OUT = "timed_out"

@@ -177,7 +177,10 @@ def _tier_of(node: Node | None) -> str:
 def holds_on(fleet: Fleet, node: Node) -> Sequence[Hold]:
     """Return what the live allocations on a node take of it, and what claims keep of it."""
     claiming = fleet.index.replicas_claiming
-    if not node.allocation_count and not claiming.count(node.node_id):
+    is_empty = not node.allocation_count and not fleet.index.allocations_of_services.count(
+        node.node_id
+    )
+    if is_empty and not claiming.count(node.node_id):
         return ()
     holds = [hold_of(each) for each in live_on(fleet, node.node_id)]
     for key in claiming.keys(node.node_id):
