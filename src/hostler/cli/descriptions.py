@@ -22,6 +22,7 @@ from hostler.cli.tables import (
 from hostler.wire.http import (
     AllocationView,
     BundleView,
+    CleanUpView,
     DrainView,
     JobView,
     LeaseView,
@@ -142,6 +143,8 @@ def _node(client: SyncClient, view: NodeView) -> list[str]:
         ("Has", shape_text(view.shape) if view.is_inventory_reported else "not reported yet"),
         ("Used for", node_use(view) or "nothing"),
         ("Leases served", view.use_count),
+        ("Being cleaned up", f"{view.cleaning_count} slots" if view.cleaning_count else None),
+        ("Last clean-up", _clean_up_text(view.last_clean_up)),
         ("Last tenant", _tenant_text(view.last_tenant)),
         ("Epoch", view.epoch),
         ("Cordoned by", f"{cordon.by} {cordon.reason}".strip() if cordon else None),
@@ -327,6 +330,13 @@ def _lease(view: LeaseView) -> list[str]:
             ("Epoch", view.epoch),
         ]
     )
+
+
+def _clean_up_text(clean_up: CleanUpView | None) -> str | None:
+    if clean_up is None:
+        return None
+    told = "done" if clean_up.is_success else f"FAILED: {clean_up.detail}"
+    return f"{told} after {clean_up.lease_id}: {' '.join(clean_up.argv)}"
 
 
 def _tenant_text(tenant: TenantView | None) -> str | None:

@@ -7,9 +7,10 @@ from hostler.core.fleet import Fleet
 from hostler.core.keys import tier_key
 from hostler.core.uses import Use, use_key
 from hostler.model import Node, Pool
-from hostler.model.node import NodePhase, Tenant
+from hostler.model.node import CleanUp, NodePhase, Tenant
 from hostler.model.pool import Offer, Tier
 from hostler.wire.http import (
+    CleanUpView,
     CordonView,
     DrainView,
     LaunchFailureView,
@@ -28,6 +29,18 @@ def notes(fleet: Fleet, key: str) -> list[NoteView]:
         NoteView(by=by, reason=note.reason, detail=note.detail, since_at_ms=note.since_at_ms)
         for by, note in sorted(fleet.notes.get(key, {}).items())
     ]
+
+
+def _clean_up(record: CleanUp | None) -> CleanUpView | None:
+    if record is None:
+        return None
+    return CleanUpView(
+        lease_id=record.lease_id,
+        argv=list(record.argv),
+        is_success=record.is_success,
+        detail=record.detail,
+        ended_at_ms=record.ended_at_ms,
+    )
 
 
 def _tenant(record: Tenant | None) -> TenantView | None:
@@ -90,6 +103,8 @@ def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
         allocation_count=record.allocation_count,
         use_count=record.use_count,
         last_tenant=_tenant(record.last_tenant),
+        cleaning_count=record.cleaning_count,
+        last_clean_up=_clean_up(record.last_clean_up),
         idle_since_at_ms=record.idle_since_at_ms,
         notes=notes(fleet, record.node_id),
     )

@@ -58,6 +58,7 @@ from hostler.wire.http.leases import (
     RunStart,
 )
 from hostler.wire.http.nodes import (
+    CleanUpView,
     CordonRequest,
     CordonView,
     DrainRequest,
@@ -85,6 +86,7 @@ __all__ = [
     "CapabilityView",
     "ChangeView",
     "CheckView",
+    "CleanUpView",
     "ComparisonView",
     "ConfigView",
     "CordonRequest",
