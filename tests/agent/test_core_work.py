@@ -160,26 +160,24 @@ def test_ending_an_unknown_lease_is_done_and_a_lower_epoch_is_refused() -> None:
     assert stale == [ExecEnded(request_id="r-2", error="lease_epoch_stale")]
 
 
-def cleaning(bench: Bench) -> EndLease:
-    """End a lease that a clean-up follows, up to its beginning."""
-    end = replace(an_end(), clean_up=["scrub"], clean_up_ms=5_000)
+END_AND_CLEAN = replace(an_end(), clean_up=["scrub"], clean_up_ms=5_000)
+
+
+def cleaning(bench: Bench) -> str:
+    """End a lease that a clean-up follows, and return what that runs as."""
     bench.hear(an_exec())
-    assert of(bench.hear(end), StartExec) == []
+    assert of(bench.hear(END_AND_CLEAN), StartExec) == []
     (begun,) = of(bench.feed(LeaseCleared(key=LeaseKey("l-1", 1))), StartExec)
     assert begun.start.argv[-1] == "scrub"
-    assert begun.start.request_id == CLEAN_UP
     assert answers(bench.last) == []
-    return end
-
-
-CLEAN_UP = "clean-up:l-1/end/1"
+    return begun.start.request_id
 
 
 def test_a_slot_is_cleaned_up_once_nothing_is_left_and_cleared_again() -> None:
     bench = connected()
-    end = cleaning(bench)
-    assert bench.hear(end) == []  # asked again, it goes on
-    ended = bench.feed(ExecFinished(request_id=CLEAN_UP, exit_code=0))
+    clean_up = cleaning(bench)
+    assert bench.hear(END_AND_CLEAN) == []  # asked again, it goes on
+    ended = bench.feed(ExecFinished(request_id=clean_up, exit_code=0))
     assert of(ended, ClearLease) == [ClearLease(key=LeaseKey("l-1", 1))]
     assert sent(ended) == []
     done = bench.feed(LeaseCleared(key=LeaseKey("l-1", 1)))
@@ -188,18 +186,18 @@ def test_a_slot_is_cleaned_up_once_nothing_is_left_and_cleared_again() -> None:
 
 def test_a_clean_up_that_fails_is_a_refusal() -> None:
     bench = connected()
-    cleaning(bench)
-    bench.feed(ExecFinished(request_id=CLEAN_UP, exit_code=3))
+    clean_up = cleaning(bench)
+    bench.feed(ExecFinished(request_id=clean_up, exit_code=3))
     done = bench.feed(LeaseCleared(key=LeaseKey("l-1", 1)))
     assert answers(done) == [("l-1/end/1", "refused", "clean_up_failed")]
 
 
 def test_a_clean_up_that_takes_too_long_is_killed_and_has_failed() -> None:
     bench = connected()
-    cleaning(bench)
+    clean_up = cleaning(bench)
     assert of(bench.later(4_999), KillExec) == []
-    assert of(bench.later(1), KillExec) == [KillExec(request_id=CLEAN_UP)]
-    bench.feed(ExecFinished(request_id=CLEAN_UP, signal="SIGKILL"))
+    assert of(bench.later(1), KillExec) == [KillExec(request_id=clean_up)]
+    bench.feed(ExecFinished(request_id=clean_up, signal="SIGKILL"))
     done = bench.feed(LeaseCleared(key=LeaseKey("l-1", 1)))
     assert answers(done) == [("l-1/end/1", "refused", "clean_up_failed")]
 
@@ -214,16 +212,15 @@ def test_a_clean_up_of_another_slot_is_not_disturbed_by_the_next_holder() -> Non
 
 def test_a_clean_up_that_is_cut_off_with_the_agent_is_not_answered() -> None:
     bench = connected()
-    cleaning(bench)
+    clean_up = cleaning(bench)
     bench.feed(StopAsked(is_work_stopped=True))
-    bench.feed(ExecFinished(request_id=CLEAN_UP, signal="SIGKILL"))
+    bench.feed(ExecFinished(request_id=clean_up, signal="SIGKILL"))
     assert answers(bench.feed(LeaseCleared(key=LeaseKey("l-1", 1)))) == []
 
 
 def test_a_lease_that_nothing_ran_under_is_cleaned_up_too() -> None:
     bench = connected()
-    end = replace(an_end(), clean_up=["scrub"], clean_up_ms=5_000)
-    assert of(bench.hear(end), ClearLease) == [ClearLease(key=LeaseKey("l-1", 1))]
+    assert of(bench.hear(END_AND_CLEAN), ClearLease) == [ClearLease(key=LeaseKey("l-1", 1))]
     assert len(of(bench.feed(LeaseCleared(key=LeaseKey("l-1", 1))), StartExec)) == 1
 
 

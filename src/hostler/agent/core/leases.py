@@ -109,11 +109,7 @@ def _end(turn: Turn, command: EndLease) -> None:
 def _intend_clean_up(work: LeaseWork, command: EndLease) -> None:
     """Have a slot cleaned up as soon as nothing of its lease is left; once, however often asked."""
     if work.clean_up is None:
-        work.clean_up = CleanUp(
-            request_id=f"clean-up:{command.command_id}",
-            argv=command.clean_up,
-            clean_up_ms=command.clean_up_ms,
-        )
+        work.clean_up = CleanUp(argv=command.clean_up, clean_up_ms=command.clean_up_ms)
 
 
 def advance(turn: Turn) -> None:
@@ -131,6 +127,7 @@ def _begin_clean_up(turn: Turn, work: LeaseWork, each: CleanUp) -> None:
     """Run a clean-up like a command of its lease, with nobody to take its output."""
     work.is_ending = False
     each.kill_at_ms = turn.now_ms + each.clean_up_ms
+    each.request_id = f"clean-up:{work.key.lease_id}/{work.key.epoch}@{turn.now_ms}"
     argv = ["/bin/sh", "-c", 'exec "$@" >/dev/null 2>&1', "clean-up", *each.argv]
     start = ExecStart(
         request_id=each.request_id,

@@ -141,9 +141,10 @@ class Exec(msgspec.Struct, kw_only=True):
 class CleanUp(msgspec.Struct, kw_only=True):
     """What is run once nothing of a lease is left."""
 
-    request_id: str
     argv: list[str]
     clean_up_ms: int
+    request_id: str = ""
+    """Of the attempt: one that was cut off is made again, under another."""
     kill_at_ms: int | None = None
     """Since it was begun: when it is killed."""
     is_killed: bool = False
