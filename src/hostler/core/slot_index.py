@@ -156,6 +156,9 @@ class SlotIndex:
         Idle nodes come first, so one that shares with nobody needs to see the first only.
         """
         pool, left_out = lease.pool, lease.excluded_node_ids
+        is_open = lease.share is Share.ANY and not left_out and not self._keyed_counts.get(pool)
+        if is_open and lease.requirement == NOTHING_REQUIRED:
+            return self._line.first(pool)  # nearly everybody, nearly always
         has_keyed = self._keyed_counts.get(pool, 0) > 0 and lease.share is not Share.NONE
         if lease.requirement == NOTHING_REQUIRED:
             head = self._line.head_without(pool, left_out) if left_out else self._line.head(pool)
