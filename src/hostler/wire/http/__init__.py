@@ -7,8 +7,10 @@ that an older client can show what a newer server says.
 from hostler.wire.http.bundles import (
     AllocationView,
     BundleView,
+    ClaimView,
     EndedView,
     JobView,
+    PreemptedView,
     ReplicaView,
     SpreadView,
 )
@@ -26,6 +28,7 @@ from hostler.wire.http.explain import (
     PlannedReplica,
     PlanView,
     RerunView,
+    VictimView,
     WayView,
     WhyView,
 )
@@ -86,6 +89,7 @@ __all__ = [
     "CapabilityView",
     "ChangeView",
     "CheckView",
+    "ClaimView",
     "CleanUpView",
     "ComparisonView",
     "ConfigView",
@@ -116,6 +120,7 @@ __all__ = [
     "PlanView",
     "PlannedReplica",
     "PoolView",
+    "PreemptedView",
     "Problem",
     "ProblemError",
     "ReleaseRequest",
@@ -137,6 +142,7 @@ __all__ = [
     "TenantView",
     "TierView",
     "TokenView",
+    "VictimView",
     "WayView",
     "WhyView",
     "problem",
