@@ -27,9 +27,11 @@ from hostler.core.controllers import (
     preempting,
     provisioning,
     recovery,
+    replacing,
     retention,
     retirement,
     sizing,
+    timekeeping,
 )
 from hostler.core.txn import Txn
 from hostler.model.record import Record
@@ -60,6 +62,7 @@ CONTROLLERS: Final = tuple(
     _controller(module, number)
     for number, module in enumerate(
         (
+            timekeeping,
             admission,
             enrollment,
             liveness,
@@ -71,6 +74,7 @@ CONTROLLERS: Final = tuple(
             preempting,
             leasing,
             placing,
+            replacing,
             sizing,
             retirement,
             orphans,

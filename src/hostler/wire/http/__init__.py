@@ -61,6 +61,7 @@ from hostler.wire.http.leases import (
     RunStart,
 )
 from hostler.wire.http.nodes import (
+    BootFailureView,
     CleanUpView,
     CordonRequest,
     CordonView,
@@ -73,6 +74,8 @@ from hostler.wire.http.nodes import (
     PoolView,
     TenantView,
     TierView,
+    WindowComingView,
+    WindowsView,
 )
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
 from hostler.wire.http.shapes import CapabilityView, DeviceView, RequirementView, ShapeView
@@ -84,6 +87,7 @@ __all__ = [
     "AcquireRequest",
     "AllocationView",
     "AttemptView",
+    "BootFailureView",
     "BundleView",
     "CandidateView",
     "CapabilityView",
@@ -145,5 +149,7 @@ __all__ = [
     "VictimView",
     "WayView",
     "WhyView",
+    "WindowComingView",
+    "WindowsView",
     "problem",
 ]
