@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hostler.base.errors import Defect
-from hostler.core import node_invariants, pool_invariants
+from hostler.core import node_invariants, pool_invariants, service_invariants
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
 from hostler.core.pool_invariants import Broken
