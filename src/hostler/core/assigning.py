@@ -148,23 +148,22 @@ def start_reserved(txn: Txn, node: Node) -> None:
     reserved = [txn.fleet.allocations[key] for key in keys]
     gangs = dict.fromkeys(a.bundle_id for a in reserved if _is_gang(txn, a.bundle_id))
     _start(txn, node, [each for each in reserved if each.bundle_id not in gangs])
+    _start(txn, node, [each for each in reserved if each.bundle_id in gangs], is_held_back=True)
     for bundle_id in gangs:
         start_gang(txn, txn.fleet.bundles[bundle_id])
 
 
-def _start(txn: Txn, node: Node, reserved: list[Allocation]) -> None:
-    """Start what is reserved on a node whose agent is there; what does not fit there ends."""
+def _start(txn: Txn, node: Node, reserved: list[Allocation], *, is_held_back: bool = False) -> None:
+    """Start what is reserved on a node whose agent is there; what does not fit there ends.
+
+    What is held back, for others of its gang or for a service, is only looked at.
+    """
     taken = [
         hold_of(each)
         for each in live_on(txn.fleet, node.node_id)
         if each.phase is not AllocationPhase.RESERVED
     ]
     for allocation in sorted(reserved, key=lambda a: (a.band.rank, a.allocation_id)):
-        missing = missing_service(node, allocation.requirement)
-        if missing is not None:
-            txn.note(allocation.allocation_id, Reason.SERVICE_NOT_READY, missing)
-            continue
-        txn.clear_note(allocation.allocation_id)
         room = free_room(node.shape, taken)
         # What the agent does not report is taken from the offer, which was looked at before.
         short = [r for r in shortages(allocation.requirement, room) if r is not Reason.NOT_REPORTED]
@@ -173,6 +172,13 @@ def _start(txn: Txn, node: Node, reserved: list[Allocation]) -> None:
             ended = Ended(cause=EndCause.START_FAILED, message=told)
             holds.end_allocation(txn, allocation, ended)
             continue
+        missing = missing_service(node, allocation.requirement)
+        if missing is not None:
+            txn.note(allocation.allocation_id, Reason.SERVICE_NOT_READY, missing)
+        if missing is not None or is_held_back:
+            taken.append(hold_of(allocation))
+            continue
+        txn.clear_note(allocation.allocation_id)
         devices = pick_devices(allocation.requirement, room)
         taken.append(hold_of(holds.start(txn, allocation, node, devices=devices)))
 

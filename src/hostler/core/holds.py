@@ -276,7 +276,11 @@ def end_allocation(txn: Txn, allocation: Allocation, ended: Ended) -> Allocation
     )
     done = txn.move(allocation, AllocationTrigger.ENDED, ended=ended)
     node = txn.fleet.nodes.get(allocation.node_id)
-    if node is not None and not allocation.is_service:
+    if node is None:
+        return done
+    if allocation.is_service:
+        txn.touch(Node.KIND, node.node_id)  # no hold has ended, and yet there is room
+    else:
         _release(txn, node, allocation_count=node.allocation_count - 1)
     return done
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hostler.core.node_invariants import Broken
+from hostler.core.pool_invariants import Broken
 from hostler.model import Allocation, Node
 from hostler.model.node import NodePhase
 
@@ -18,9 +18,7 @@ def of_node(node: Node) -> Iterator[Broken]:
     own = {each.name for each in node.shape.capabilities or ()}
     if not own.issuperset(node.provided):
         yield "INV-SERVICE-1", "a service adds what is not in the node's shape"
-    offered = {
-        name for each in node.services.values() if each.is_offered for name in each.provides
-    }
+    offered = {name for each in node.services.values() if each.is_offered for name in each.provides}
     if node.phase in _THERE and not offered.issuperset(node.provided):
         yield "INV-SERVICE-2", "a node has by a service what none offers there"
 

@@ -88,6 +88,10 @@ def delete(txn: Txn, one: DeleteBundle) -> None:
     bundle = _bundle(txn, one.request_id, one.bundle_id)
     if bundle is None:
         return
+    if bundle.service is not None:
+        message = "it is a node service; take it out of the configuration instead"
+        txn.refuse(one.request_id, "service_configured", message, is_conflict=True)
+        return
     is_repeat = bundle.phase is not BundlePhase.ACTIVE
     if not is_repeat:
         txn.move(bundle, BundleTrigger.DELETION_REQUESTED)

@@ -18,7 +18,7 @@ its linger after that. A node that takes no work keeps what it has. Failures are
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -49,6 +49,7 @@ from hostler.model.shape import Capability
 
 READS: Final = (Bundle, Node, Allocation, Replica)
 
+_COMING: Final = (NodePhase.REQUESTED, NodePhase.STARTING)
 _THERE: Final = (NodePhase.READY, NodePhase.DRAINING)
 
 
@@ -63,7 +64,9 @@ def reconcile(txn: Txn) -> None:
         node = txn.fleet.nodes.get(node_id)
         if node is not None and node.phase in _THERE:
             _tend(txn, node, services)
-        elif node is not None and node.phase in (NodePhase.STOPPING, NodePhase.RETIRED):
+        elif node is not None and node.phase in _COMING:
+            _keep_promise(txn, node, services)
+        elif node is not None:
             _leave(txn, node, services)
     for bundle in outdated:
         renew(txn, bundle)
@@ -74,7 +77,7 @@ def _nodes_to_look_at(txn: Txn, *, is_all: bool) -> list[str]:
     node_ids.update(dict.fromkeys(each.node_id for each in txn.changed(Allocation)))
     pinned = (each.node_id for each in txn.changed(Replica) if each.node_id is not None)
     node_ids.update(dict.fromkeys(pinned))
-    for phase in _THERE if is_all else ():
+    for phase in (*_COMING, *_THERE) if is_all else ():
         node_ids.update(dict.fromkeys(txn.fleet.index.nodes_by_phase.keys(phase.value)))
     return list(node_ids)
 
@@ -91,23 +94,47 @@ def _leave(txn: Txn, node: Node, services: list[Bundle]) -> None:
 
 
 def _tend(txn: Txn, node: Node, services: list[Bundle]) -> None:
-    """Bring the services of a node up to date, those first that others need."""
+    """Bring the services of a node up to date, those first that others need.
+
+    A service that has begun or ended may be the first or the last that needs a lazy one before it,
+    so it is gone through again until nothing more follows.
+    """
+    for _ in range(len(services) + 2):
+        before = _extent(txn, node)
+        node = _pass(txn, node, services)
+        if _extent(txn, node) == before:
+            break
+    due = [
+        at_ms
+        for bundle in services
+        if bundle.service is not None
+        and (state := node.services.get(service_name(bundle.bundle_id))) is not None
+        for at_ms in _instants(bundle.service, state)
+        if at_ms > txn.now_ms
+    ]
+    if due:
+        txn.wake(node, min(due))
+
+
+def _extent(txn: Txn, node: Node) -> tuple[int, int]:
+    """Return what tells whether something has begun or ended on a node."""
+    index = txn.fleet.index
+    count = index.allocations_by_node.count(node.node_id)
+    return count, index.allocations_of_services.count(node.node_id)
+
+
+def _pass(txn: Txn, node: Node, services: list[Bundle]) -> Node:
     names = {service_name(bundle.bundle_id) for bundle in services}
-    for name in sorted(node.services.keys() - names):
-        node = _write(txn, node, name, None)  # it has left the configuration
-    due: list[int] = []
+    states = {name: state for name, state in node.services.items() if name in names}
     for bundle in services:
-        spec = bundle.service
-        name = service_name(bundle.bundle_id)
-        known = node.services.get(name)
-        if spec is None or (known is None and not spec.is_for(node.pool, node.tier)):
+        spec, name = bundle.service, service_name(bundle.bundle_id)
+        if spec is None or (name not in states and not spec.is_for(node.pool, node.tier)):
             continue
-        state = _follow(txn, node, bundle, spec, known)
-        node = _write(txn, txn.fleet.nodes[node.node_id], name, state)
+        state = _follow(txn, node, bundle, spec, states.pop(name, None))
         if state is not None:
-            due += _instants(spec, state)
-    if any(at_ms > txn.now_ms for at_ms in due):
-        txn.wake(node, min(at_ms for at_ms in due if at_ms > txn.now_ms))
+            states[name] = state
+        node = _write(txn, txn.fleet.nodes[node.node_id], states)
+    return _write(txn, node, states)
 
 
 def _follow(
@@ -196,32 +223,41 @@ def _judge(
 # -- what the node has by it -----------------------------------------------------------------
 
 
-def _write(txn: Txn, node: Node, name: str, state: ServiceState | None) -> Node:
-    """Write how a service is on a node; let those move on who need what it offers no more."""
-    before = node.services.get(name)
-    states = {key: each for key, each in node.services.items() if key != name}
-    if state is not None:
-        states[name] = state
-    changes: dict[str, Any] = {}
-    if state != before:
-        changes["services"] = dict(sorted(states.items()))
+def _write(txn: Txn, node: Node, states: dict[str, ServiceState]) -> Node:
+    """Write how services are on a node; let those move on who need what is offered no more."""
     offered = {n for each in states.values() if each.is_offered for n in each.provides}
-    lost = _offers(before) - offered
-    if not {*node.provided} <= offered or _offers(state) != _offers(before):
-        own = without_provided(node.shape, node.provided)
-        changes["shape"], changes["provided"] = with_provided(own, _capabilities(txn, offered))
-    if not changes:
+    return _reshape(txn, _put_states(txn, node, states), offered)
+
+
+def _put_states(txn: Txn, node: Node, states: dict[str, ServiceState]) -> Node:
+    if states == node.services:
         return node
+    for name in sorted({*states, *node.services}):
+        _tell(txn, node, name, node.services.get(name), states.get(name))
+    return txn.change(node, services=dict(sorted(states.items())))
+
+
+def _reshape(txn: Txn, node: Node, offered: set[str]) -> Node:
+    """Have what is offered in the shape of a node, and nothing else but what the machine has."""
+    own = without_provided(node.shape, node.provided)
+    shape, provided = with_provided(own, _capabilities(txn, offered))
+    if (shape, provided) == (node.shape, node.provided):
+        return node
+    lost = {*node.provided}.difference(provided)
     leaving = sorted(consumers_on(txn.fleet, node, lost), key=_by_band)
-    _tell(txn, node, name, before, state)
-    txn.change(node, **changes)
+    txn.change(node, shape=shape, provided=provided)
     for allocation in leaving:
-        holds.request_stop(txn, allocation, f"service {name} is not there any more")
+        told = f"{', '.join(sorted(lost))} is not provided on {node.node_id} any more"
+        holds.request_stop(txn, allocation, told)
     return txn.fleet.nodes[node.node_id]
 
 
-def _offers(state: ServiceState | None) -> set[str]:
-    return {*state.provides} if state is not None and state.is_offered else set()
+def _keep_promise(txn: Txn, node: Node, services: list[Bundle]) -> None:
+    """Have a machine that is still to come promise no more than services will bring."""
+    specs = [each.service for each in services if each.service is not None]
+    coming = {n for spec in specs if spec.is_for(node.pool, node.tier) for n in _provides(spec)}
+    if not coming.issuperset(node.provided):
+        _reshape(txn, node, coming.intersection(node.provided))
 
 
 def _capabilities(txn: Txn, names: set[str]) -> list[Capability]:

@@ -60,6 +60,9 @@ class PlaceIndex:
         for allocation in (old, new):
             if allocation is not None:
                 self._places.pop(allocation.node_id, None)
+                if allocation.is_service:  # its node need not be written with it
+                    for columns in self._columns.values():
+                        columns.mark(allocation.node_id)
         was_live, is_live = old is not None and old.is_live, new is not None and new.is_live
         if old is not None and new is not None and was_live and is_live and _holds_same(old, new):
             return
