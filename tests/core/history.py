@@ -8,6 +8,7 @@ from hostler.core import inputs as given
 from hostler.core.fleet import Fleet
 from hostler.model import OutboxEntry, Pool, Settings
 from hostler.model.allocation import EndCause, Ended
+from hostler.model.bundle import OnFailure, RolloutPolicy
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines
 from hostler.model.launch import Disconnect, Launch
 from hostler.model.lease import LeaseOutcome
@@ -150,16 +151,24 @@ class History:
 
     def _bundle(self) -> given.AnyInput:
         name = BundleId(self.one_of(BUNDLES))
-        match self._below(5):
+        match self._below(9):
             case 0:
                 return given.DeleteBundle(bundle_id=name, **self._who())
             case 1:
                 return given.StartJob(bundle_id=name, job="main", **self._who())
+            case 2:
+                return given.StopJob(bundle_id=name, job="main", **self._who())
+            case 3:
+                return given.ResetBundle(bundle_id=name, **self._who())
+            case 4:
+                steering = self.one_of(list(given.Steering))
+                return given.SteerRollout(bundle_id=name, steering=steering, **self._who())
             case _:
                 disconnect = self.one_of((Disconnect.STOP, Disconnect.KEEP))
                 job = a_job(
                     band=self.one_of(list(Band)),
-                    launch=Launch(argv=("run",), disconnect=disconnect),
+                    launch=Launch(argv=self.one_of((("run",), ("new",))), disconnect=disconnect),
+                    can_overlap=self.chance(),
                     capacity=self.one_of((1, 4, 50)),
                 )
                 return given.SubmitBundle(
@@ -167,6 +176,12 @@ class History:
                     pool="p",
                     jobs=(job,),
                     replica_count=self.one_of((1, 2)),
+                    rollout=RolloutPolicy(
+                        max_parallel=self.one_of((1, 2)),
+                        healthy_after_ms=self.one_of((0, 10_000)),
+                        progress_within_ms=self.one_of((1_000, 600_000)),
+                        on_failure=self.one_of(list(OnFailure)),
+                    ),
                     fallback_pools=("q",) if self.chance() else (),
                     **self._who(),
                 )

@@ -22,6 +22,7 @@ from hostler.cli.commands import (
     lease,
     logs,
     nodes,
+    rollout,
     run,
     server,
     shell,
@@ -41,7 +42,7 @@ app: Final = typer.Typer(
 )
 
 for part in (
-    *(demo, server, agent, apply, bundles, run, lease),
+    *(demo, server, agent, apply, bundles, rollout, run, lease),
     *(status, get, describe, explain, logs, events),
     *(nodes, config, token, shell),
 ):

@@ -242,6 +242,17 @@ def _bundle(client: SyncClient, view: BundleView) -> list[str]:
     ]
 
 
+def _restarts(view: ReplicaView) -> Cell:
+    causes = ", ".join(f"{count} {cause}" for cause, count in view.restart_causes.items())
+    return f"{view.restart_count} ({causes})" if causes else view.restart_count
+
+
+def _moves_to(view: ReplicaView) -> str | None:
+    if view.migrating_to is None:
+        return None
+    return view.migrating_to or "a second place, which is not found yet"
+
+
 def _replica(client: SyncClient, view: ReplicaView) -> list[str]:
     waits = f"{view.reason}: {view.reason_detail}" if view.reason_detail else view.reason
     retry_ms = None if view.retry_at_ms is None else max(0, view.retry_at_ms - now_ms())
@@ -255,7 +266,8 @@ def _replica(client: SyncClient, view: ReplicaView) -> list[str]:
         ("Node", view.node_id),
         ("Waits for", waits),
         ("Tried again in", None if retry_ms is None else format_duration(retry_ms)),
-        ("Restarts that count", view.restart_count),
+        ("Restarts that count", _restarts(view)),
+        ("Moves to", _moves_to(view)),
         ("Degraded by", ", ".join(view.degraded_by)),
         ("Generation", view.generation),
     ]

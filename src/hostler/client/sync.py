@@ -27,6 +27,7 @@ from hostler.wire.http import (
     PlanView,
     PoolView,
     ReplicaView,
+    RolloutView,
     StatusView,
     TokenView,
 )
@@ -236,6 +237,26 @@ class SyncClient:
     def start_job(self, bundle_id: str, job: str) -> BundleView:
         """As `Client.start_job`."""
         return self._loop.run(self._client.start_job(bundle_id, job))
+
+    def stop_job(self, bundle_id: str, job: str) -> BundleView:
+        """As `Client.stop_job`."""
+        return self._loop.run(self._client.stop_job(bundle_id, job))
+
+    def reset_bundle(self, bundle_id: str) -> BundleView:
+        """As `Client.reset_bundle`."""
+        return self._loop.run(self._client.reset_bundle(bundle_id))
+
+    def reset_replica(self, replica_id: str) -> ReplicaView:
+        """As `Client.reset_replica`."""
+        return self._loop.run(self._client.reset_replica(replica_id))
+
+    def rollout(self, bundle_id: str) -> RolloutView:
+        """As `Client.rollout`."""
+        return self._loop.run(self._client.rollout(bundle_id))
+
+    def steer_rollout(self, bundle_id: str, steering: str) -> RolloutView:
+        """As `Client.steer_rollout`."""
+        return self._loop.run(self._client.steer_rollout(bundle_id, steering))
 
     def replicas(self, *, bundle: str | None = None) -> list[ReplicaView]:
         """As `Client.replicas`."""

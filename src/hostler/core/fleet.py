@@ -27,6 +27,7 @@ from hostler.model import (
     ProviderState,
     Receipt,
     Replica,
+    Rollout,
     Settings,
     TimeZone,
     Token,
@@ -62,6 +63,7 @@ class Fleet:
         self.providers = Table(ProviderState)
         self.receipts = Table(Receipt)
         self.replicas = Table(Replica)
+        self.rollouts = Table(Rollout)
         self.settings_table = Table(Settings)
         self.time_zones = Table(TimeZone)
         self.tokens = Table(Token)

@@ -6,11 +6,21 @@ reply repeats, and the `principal` who asked.
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
-from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
+from hostler.base.ids import (
+    AllocationId,
+    BundleId,
+    CommandId,
+    LeaseId,
+    MachineId,
+    NodeId,
+    ReplicaId,
+)
 from hostler.model.allocation import Ended
-from hostler.model.bundle import Job, SpreadRule
+from hostler.model.bundle import Job, RolloutPolicy, SpreadRule
 from hostler.model.calendar import TimeZone
 from hostler.model.lease import LeaseOutcome
 from hostler.model.pool import Pool
@@ -59,6 +69,14 @@ class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configur
     """Every zone that it names, as the shell read it just now."""
 
 
+class Steering(StrEnum):
+    """What an operator says to a rollout."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    UNDO = "undo"
+
+
 class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
     """Create a bundle, or change what is desired of one."""
 
@@ -70,6 +88,7 @@ class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
     spread: tuple[SpreadRule, ...] = ()
     is_primary_interruptible: bool = True
     labels: dict[str, str] = {}
+    rollout: RolloutPolicy = RolloutPolicy()
 
 
 class DeleteBundle(Request, frozen=True, kw_only=True, tag="delete_bundle"):
@@ -83,6 +102,27 @@ class StartJob(Request, frozen=True, kw_only=True, tag="start_job"):
 
     bundle_id: BundleId
     job: str
+
+
+class StopJob(Request, frozen=True, kw_only=True, tag="stop_job"):
+    """Stop the replicas of a job, and place none of it until somebody starts it."""
+
+    bundle_id: BundleId
+    job: str
+
+
+class SteerRollout(Request, frozen=True, kw_only=True, tag="steer_rollout"):
+    """Pause a bundle's rollout, let it go on, or turn it back."""
+
+    bundle_id: BundleId
+    steering: Steering
+
+
+class ResetBundle(Request, frozen=True, kw_only=True, tag="reset_bundle"):
+    """Forget the restarts of a bundle's replicas, or of one, and try again what was given up."""
+
+    bundle_id: BundleId
+    replica_id: ReplicaId | None = None
 
 
 class CordonNode(Request, frozen=True, kw_only=True, tag="cordon_node"):
@@ -290,6 +330,9 @@ AnyRequest = (
     | SubmitBundle
     | DeleteBundle
     | StartJob
+    | StopJob
+    | ResetBundle
+    | SteerRollout
     | CordonNode
     | UncordonNode
     | DrainNode

@@ -14,7 +14,7 @@ from hostler.core import node_invariants
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
 from hostler.core.node_invariants import Broken
-from hostler.model import Allocation, Lease, Node, OutboxEntry, Replica
+from hostler.model import Allocation, Lease, Node, OutboxEntry, Replica, Rollout
 from hostler.model.allocation import AllocationPhase
 from hostler.model.lease import LeasePhase
 from hostler.model.node import NodePhase
@@ -129,6 +129,15 @@ def _replica_and_migration(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
         yield from _migration(fleet, replica, replica.migration)
 
 
+def _rollout(fleet: Fleet, rollout: Rollout) -> Iterator[Broken]:
+    if rollout.bundle_id not in fleet.bundles:
+        yield "INV-ROLLOUT-1", "a rollout is of a bundle that does not exist"
+    elif rollout.is_under_way and (
+        rollout.generation != fleet.bundles[rollout.bundle_id].generation
+    ):
+        yield "INV-ROLLOUT-1", "a rollout leads to what is not desired"
+
+
 def _command(_fleet: Fleet, entry: OutboxEntry) -> Iterator[Broken]:
     if entry.attempt_count < 0 or entry.next_at_ms < entry.created_at_ms:
         yield "INV-OUTBOX-2", "a command's next attempt is before its beginning"
@@ -178,6 +187,7 @@ _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
     Lease.KIND: _lease,
     Allocation.KIND: _allocation,
     Replica.KIND: _replica_and_migration,
+    Rollout.KIND: _rollout,
     OutboxEntry.KIND: _command,
 }
 

@@ -28,6 +28,7 @@ from hostler.core.controllers import (
     recovery,
     retention,
     retirement,
+    rollouts,
     sizing,
 )
 from hostler.core.txn import Txn
@@ -66,6 +67,7 @@ CONTROLLERS: Final = tuple(
             provisioning,
             migrating,
             recovery,
+            rollouts,
             drain,
             leasing,
             placing,

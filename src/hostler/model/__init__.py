@@ -15,6 +15,7 @@ from hostler.model.provider import Cooldown, ProviderState
 from hostler.model.receipt import Receipt
 from hostler.model.record import Counter, Record
 from hostler.model.replica import Replica
+from hostler.model.rollout import Rollout
 from hostler.model.settings import Settings
 from hostler.model.token import Token
 from hostler.model.trace import Trace
@@ -33,6 +34,7 @@ KINDS: dict[str, type[Record]] = {
         ProviderState,
         Receipt,
         Replica,
+        Rollout,
         Settings,
         TimeZone,
         Token,
@@ -55,6 +57,7 @@ __all__ = [
     "Receipt",
     "Record",
     "Replica",
+    "Rollout",
     "Settings",
     "TimeZone",
     "Token",

@@ -45,6 +45,7 @@ class Reason(StrEnum):
     BACKING_OFF = "backing_off"
     RESTART_CEILING = "restart_ceiling"
     DORMANT = "dormant"
+    STOPPED_BY_OPERATOR = "stopped_by_operator"
     FENCE_PENDING = "fence_pending"
     MASS_LOSS_BRAKE = "mass_loss_brake"
     BUNDLE_BROKEN = "bundle_broken"

@@ -9,6 +9,7 @@ from hostler.api.routes import (
     leases,
     nodes,
     plans,
+    rollouts,
     system,
     tokens,
 )
@@ -18,6 +19,7 @@ ROUTES = [
     *bundles.ROUTES,
     *allocations.ROUTES,
     *nodes.ROUTES,
+    *rollouts.ROUTES,
     *plans.ROUTES,
     *leases.ROUTES,
     *execs.ROUTES,

@@ -16,6 +16,7 @@ from hostler.core.absorb import (
     nodes,
     outcomes,
     receipts,
+    rollouts,
     tokens,
 )
 from hostler.core.inputs import (
@@ -37,10 +38,13 @@ from hostler.core.inputs import (
     JoinAgent,
     ReleaseLease,
     Request,
+    ResetBundle,
     RevokeToken,
     ServerStarted,
     SilenceNoticed,
     StartJob,
+    SteerRollout,
+    StopJob,
     SubmitBundle,
     UncordonNode,
 )
@@ -60,7 +64,7 @@ def absorb(txn: Txn, one: AnyInput) -> None:
             _absorb(txn, one)
 
 
-def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901  # one arm an input: a table, not a tangle
+def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm an input: a table, not a tangle
     match one:
         case HeartbeatLease():
             leases.heartbeat(txn, one)
@@ -76,6 +80,12 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901  # one arm an input:
             bundles.delete(txn, one)
         case StartJob():
             bundles.start_job(txn, one)
+        case StopJob():
+            bundles.stop_job(txn, one)
+        case ResetBundle():
+            bundles.reset(txn, one)
+        case SteerRollout():
+            rollouts.steer(txn, one)
         case CordonNode():
             nodes.cordon(txn, one)
         case UncordonNode():

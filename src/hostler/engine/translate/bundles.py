@@ -8,7 +8,7 @@ from hostler.base.errors import Rejected
 from hostler.base.ids import BundleId
 from hostler.base.units import cores_milli, duration_ms, size_bytes
 from hostler.core.inputs import SubmitBundle
-from hostler.model.bundle import Job, SpreadOver, SpreadRule
+from hostler.model.bundle import Job, OnFailure, RolloutPolicy, SpreadOver, SpreadRule
 from hostler.model.launch import (
     AtOnceReadiness,
     DelayReadiness,
@@ -59,6 +59,12 @@ def submit_bundle(
         ),
         is_primary_interruptible=document.primary_interruptible,
         labels=dict(document.labels),
+        rollout=RolloutPolicy(
+            max_parallel=document.rollout.max_parallel,
+            healthy_after_ms=duration_ms(document.rollout.healthy_after),
+            progress_within_ms=duration_ms(document.rollout.progress_within),
+            on_failure=OnFailure(document.rollout.on_failure),
+        ),
     )
 
 
@@ -69,6 +75,7 @@ def _job(document: JobDocument) -> Job:
         band=Band(document.band),
         requirement=requirement(document.requires),
         is_dormant=document.dormant,
+        can_overlap=document.overlap == "allowed",
     )
 
 

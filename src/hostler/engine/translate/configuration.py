@@ -74,6 +74,7 @@ def _settings(document: FleetDocument) -> FleetSettings:
         brake_window_ms=duration_ms(timing.brake_window),
         recovery=RecoveryLimits(
             restart_count_max=recovery.restarts_max,
+            bundle_restart_count_max=recovery.bundle_restarts_max,
             restart_window_ms=duration_ms(recovery.restart_window),
             spacing_ms=duration_ms(recovery.spacing),
             healthy_after_ms=duration_ms(recovery.healthy_after),

@@ -97,6 +97,9 @@ class JobDocument(Document, frozen=True, kw_only=True):
     run: RunDocument
     dormant: bool = False
     """Placed only when an operator starts it."""
+    overlap: Literal["allowed", "forbidden"] = "forbidden"
+    """Whether two copies of one replica may run for a while when it is moved or renewed: the new
+    one is then ready before the old one ends. Forbidden: the old one ends first."""
 
 
 class SpreadDocument(Document, frozen=True, kw_only=True):
@@ -105,6 +108,19 @@ class SpreadDocument(Document, frozen=True, kw_only=True):
     over: Literal["node", "zone", "tier", "provider"]
     required: bool = False
     """True refuses to place; false places all the same and says that it is degraded."""
+
+
+class RolloutDocument(Document, frozen=True, kw_only=True):
+    """How a changed `run` or `requires` reaches the replicas that run."""
+
+    max_parallel: CountFromOne = 1
+    """Replicas of one job that are on their way at once."""
+    healthy_after: Duration = "10s"
+    """A new copy must have been ready for so long before the next one goes."""
+    progress_within: Duration = "10m"
+    """No further replica settled within this time is a failure."""
+    on_failure: Literal["roll_back", "hold"] = "roll_back"
+    """Go back to what was there before, or stand still until somebody says how to go on."""
 
 
 class BundleDocument(Document, frozen=True, kw_only=True):
@@ -121,4 +137,5 @@ class BundleDocument(Document, frozen=True, kw_only=True):
     primary_interruptible: bool = True
     """False: the primary is never put on interruptible capacity."""
     labels: dict[str, str] = {}
+    rollout: RolloutDocument = RolloutDocument()
     jobs: Annotated[list[JobDocument], Meta(min_length=1)]

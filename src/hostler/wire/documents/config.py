@@ -38,6 +38,8 @@ class RecoveryDocument(Document, frozen=True, kw_only=True):
 
     restarts_max: Count = 6
     """Recoveries of one replica inside the window; one more breaks the bundle."""
+    bundle_restarts_max: Count = 50
+    """Crashes of all replicas of one bundle inside the window; one more breaks the bundle."""
     restart_window: Duration = "1h"
     spacing: Duration = "5s"
     """Least time between two recoveries of one replica."""

@@ -10,6 +10,7 @@ from hostler.wire.http.bundles import (
     EndedView,
     JobView,
     ReplicaView,
+    RolloutView,
     SpreadView,
 )
 from hostler.wire.http.explain import (
@@ -105,6 +106,7 @@ __all__ = [
     "ReplicaView",
     "RequirementView",
     "RevokeRequest",
+    "RolloutView",
     "RunExit",
     "RunFromClient",
     "RunFromServer",
