@@ -16,22 +16,20 @@ from hostler.base.errors import HostlerError
 from hostler.client import calls, streams
 from hostler.client.bundle_client import PAGE_COUNT, BundleClient
 from hostler.client.lease import HeldLease, LeaseRefused
+from hostler.client.questions import Questions
 from hostler.client.transport import RETRY_MS, TIMEOUT_MS, Transport
 from hostler.wire.documents.config import PORT_DEFAULT
 from hostler.wire.http import (
     WAIT_MS_MAX,
     AcquireRequest,
     AllocationView,
-    ConfigView,
     CreatedToken,
     CreateTokenRequest,
     EventView,
-    ExplainView,
     LeaseView,
     NodeView,
     PoolView,
     RequirementView,
-    StatusView,
     TokenView,
 )
 
@@ -45,7 +43,7 @@ WAITING_TOLD_MS: Final = 500
 """How long a lease waits before somebody who wants to know is told that it does."""
 
 
-class Client(BundleClient):
+class Client(BundleClient, Questions):
     """Talks to one server. Use as `async with Client() as client`."""
 
     def __init__(
@@ -95,23 +93,6 @@ class Client(BundleClient):
         await self._transport.close()
 
     # -- the fleet -------------------------------------------------------------------------------
-
-    async def status(self) -> StatusView:
-        """Return the server and the fleet in numbers."""
-        return await self._transport.send(calls.status())
-
-    async def config(self) -> ConfigView:
-        """Return the configuration in force."""
-        return await self._transport.send(calls.config())
-
-    async def explain(self, about: str, *, node: str | None = None) -> ExplainView:
-        """Return why something is as it is: the id of a replica, node, lease, bundle, pool, ...
-
-        Args:
-            about: The id.
-            node: Of a replica: also tell everything that keeps it from this node.
-        """
-        return await self._transport.send(calls.explain(about, node))
 
     def events(
         self,
