@@ -9,12 +9,14 @@ from hostler.core.fleet import Fleet
 from hostler.model import OutboxEntry, Pool, Settings
 from hostler.model.allocation import EndCause, Ended
 from hostler.model.bundle import OnFailure, RolloutPolicy
+from hostler.model.calendar import Offset, TimeZone, Weekday, Window
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines
 from hostler.model.launch import Disconnect, Launch
 from hostler.model.lease import LeaseOutcome
 from hostler.model.node import NodePhase
 from hostler.model.pool import Band
 from hostler.model.shape import CapabilityRequest, Requirement, Shape
+from hostler.model.timetable import Missed, Timetable
 from hostler.testing.builders import LARGE, SMALL, a_fixed_tier, a_job, an_elastic_tier
 
 T = TypeVar("T")
@@ -36,6 +38,9 @@ WANTED = (
     Requirement(capabilities=(CapabilityRequest(name="gpu"),)),
 )
 SHAPES = (SMALL, LARGE, Shape(capacity=6), Shape())
+UTC_ZONE = TimeZone(
+    name="UTC", offsets=(Offset(from_at_ms=0, offset_ms=0),), known_until_at_ms=1 << 53
+)
 POOLS = ("p", "q")
 BUNDLES = ("a", "b", "c")
 PAUSES_MS = (1, 1, 500, 500, 5_000, 5_000, 20_000, 61_000, 130_000, 400_000, 1_000_000)
@@ -176,6 +181,8 @@ class History:
                     pool="p",
                     jobs=(job,),
                     replica_count=self.one_of((1, 2)),
+                    timetable=self._timetable(),
+                    time_zones=(UTC_ZONE,),
                     rollout=RolloutPolicy(
                         max_parallel=self.one_of((1, 2)),
                         healthy_after_ms=self.one_of((0, 10_000)),
@@ -185,6 +192,23 @@ class History:
                     fallback_pools=("q",) if self.chance() else (),
                     **self._who(),
                 )
+
+    def _timetable(self) -> Timetable | None:
+        now_ms = self.fleet.now_ms
+        from_at_ms = self.one_of((None, now_ms, now_ms + 20_000, now_ms + 400_000))
+        to_at_ms = self.one_of((None, now_ms, now_ms + 30_000, now_ms + 500_000))
+        hours = Window(time_zone="UTC", days=tuple(Weekday), from_ms=0, to_ms=1_800_000)
+        if from_at_ms is None and to_at_ms is None:
+            return None
+        return Timetable(
+            time_zone="UTC",
+            from_at_ms=from_at_ms,
+            to_at_ms=to_at_ms,
+            windows=(hours,) if self.chance() else (),
+            missed=self.one_of(list(Missed)),
+            grace_ms=self.one_of((0, 10_000)),
+            is_deleted_after=self.chance(),
+        )
 
     def _node_request(self) -> given.AnyInput:
         node_id = self._node_id()

@@ -7,6 +7,7 @@ of a US dollar. No floats on the way: `0.1` is exactly one hundred thousand micr
 from __future__ import annotations
 
 import re
+from datetime import date
 from decimal import Decimal, InvalidOperation
 
 from hostler.base.errors import Rejected
@@ -66,6 +67,44 @@ def format_duration(ms: int) -> str:
         if count:
             told.append(f"{count}{unit}")
     return "".join(told[:2])
+
+
+def time_of_day_ms(text: str) -> int:
+    """Parse `09:00`, `24:00` into milliseconds since midnight.
+
+    Raises:
+        Rejected: No such time.
+    """
+    found = re.fullmatch(r"(?:([01][0-9]|2[0-3]):([0-5][0-9]))|24:00", text.strip())
+    if found is None:
+        raise Rejected(
+            "bad_time", 'a time looks like "09:00", up to "24:00", in quotes', value=text
+        )
+    return 86_400_000 if found[1] is None else (int(found[1]) * 60 + int(found[2])) * 60_000
+
+
+def format_time_of_day(ms: int) -> str:
+    """Write milliseconds since midnight as people read them: `09:00`."""
+    return f"{ms // 3_600_000:02}:{ms // 60_000 % 60:02}"
+
+
+def local_time_ms(text: str) -> int:
+    """Parse `2026-12-01T20:00`, a wall clock's reading, into milliseconds since its 1970-01-01.
+
+    Raises:
+        Rejected: No such date or time.
+    """
+    found = re.fullmatch(r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})", text.strip())
+    try:
+        day = None if found is None else date(int(found[1]), int(found[2]), int(found[3]))
+    except ValueError:
+        day = None
+    if found is None or day is None or int(found[4]) > 23 or int(found[5]) > 59:
+        raise Rejected(
+            "bad_time", 'a date and time looks like "2026-12-01T20:00", in quotes', value=text
+        )
+    days = day.toordinal() - date(1970, 1, 1).toordinal()
+    return ((days * 24 + int(found[4])) * 60 + int(found[5])) * 60_000
 
 
 def size_bytes(text: str) -> int:

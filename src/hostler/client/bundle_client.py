@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from hostler.client import calls
 from hostler.client.transport import Transport
 from hostler.wire.documents import BundleDocument
-from hostler.wire.http import BundleView, Page, PlanView, ReplicaView, RolloutView
+from hostler.wire.http import BundleView, Page, PlanView, ReplicaView, RolloutView, UpcomingView
 
 V = TypeVar("V")
 
@@ -64,6 +64,11 @@ class BundleClient:
     async def steer_rollout(self, bundle_id: str, steering: str) -> RolloutView:
         """Pause a rollout, let it go on (`resume`), or turn it back (`undo`)."""
         return await self._transport.send(calls.steer_rollout(bundle_id, steering))
+
+    async def upcoming(self, *, days: int = 14, bundle: str | None = None) -> list[UpcomingView]:
+        """Return the next starts and stops of all timetables, or of one bundle's."""
+        call = calls.upcoming(days=days, bundle=bundle)
+        return (await self._transport.send(call)).items
 
     async def replicas(self, *, bundle: str | None = None) -> list[ReplicaView]:
         """Return all replicas, or those of one bundle."""

@@ -37,6 +37,7 @@ from hostler.wire.http import (
     RolloutView,
     StatusView,
     TokenView,
+    UpcomingPage,
 )
 
 T = TypeVar("T")
@@ -189,6 +190,11 @@ def rollout(bundle_id: str) -> Call[RolloutView]:
 def steer_rollout(bundle_id: str, steering: str) -> Call[RolloutView]:
     """Pause a rollout, let it go on (`resume`), or turn it back (`undo`)."""
     return _post(f"/v1/bundles/{segment(bundle_id)}/rollout/{segment(steering)}", RolloutView)
+
+
+def upcoming(**params: Any) -> Call[UpcomingPage]:
+    """List the next starts and stops of all timetables."""
+    return _get("/v1/upcoming", UpcomingPage, **params)
 
 
 def replicas(**params: Any) -> Call[Page[ReplicaView]]:

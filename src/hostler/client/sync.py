@@ -31,6 +31,7 @@ from hostler.wire.http import (
     RolloutView,
     StatusView,
     TokenView,
+    UpcomingView,
 )
 
 T = TypeVar("T")
@@ -273,6 +274,10 @@ class SyncClient:
     def steer_rollout(self, bundle_id: str, steering: str) -> RolloutView:
         """As `Client.steer_rollout`."""
         return self._loop.run(self._client.steer_rollout(bundle_id, steering))
+
+    def upcoming(self, *, days: int = 14, bundle: str | None = None) -> list[UpcomingView]:
+        """As `Client.upcoming`."""
+        return self._loop.run(self._client.upcoming(days=days, bundle=bundle))
 
     def replicas(self, *, bundle: str | None = None) -> list[ReplicaView]:
         """As `Client.replicas`."""

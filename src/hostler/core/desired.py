@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hostler.core.fleet import Fleet
 
 
-def why_unwanted(bundle: Bundle, job: Job, replica: Replica | None) -> Reason | None:
+def why_unwanted(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica | None) -> Reason | None:
     """Say why a replica of a job is not to have a place now, or `None` if it is."""
     if bundle.phase is not BundlePhase.ACTIVE:
         return Reason.STOPPED_BY_OPERATOR
@@ -25,7 +25,10 @@ def why_unwanted(bundle: Bundle, job: Job, replica: Replica | None) -> Reason | 
         return None if word else Reason.STOPPED_BY_OPERATOR
     if job.is_dormant:
         return None if replica is not None and replica.is_kept else Reason.DORMANT
-    return None
+    if bundle.timetable is None:
+        return None
+    shift = fleet.shifts.get(bundle.bundle_id)
+    return None if shift is not None and shift.is_on else Reason.OUTSIDE_TIMETABLE
 
 
 def why_not_its_turn(fleet: Fleet, replica: Replica) -> Reason | None:
@@ -34,4 +37,4 @@ def why_not_its_turn(fleet: Fleet, replica: Replica) -> Reason | None:
     job = None if bundle is None else bundle.job(replica.job)
     if bundle is None or job is None:
         return Reason.STOPPED_BY_OPERATOR
-    return why_unwanted(bundle, job, replica)
+    return why_unwanted(fleet, bundle, job, replica)

@@ -29,6 +29,7 @@ from hostler.model import (
     Replica,
     Rollout,
     Settings,
+    Shift,
     TimeZone,
     Token,
     Trace,
@@ -65,6 +66,7 @@ class Fleet:
         self.replicas = Table(Replica)
         self.rollouts = Table(Rollout)
         self.settings_table = Table(Settings)
+        self.shifts = Table(Shift)
         self.time_zones = Table(TimeZone)
         self.tokens = Table(Token)
         self.traces = Table(Trace)

@@ -26,6 +26,7 @@ from hostler.model.lease import LeaseOutcome
 from hostler.model.pool import Pool
 from hostler.model.settings import RecoveryLimits, Retention
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
+from hostler.model.timetable import Timetable
 from hostler.model.token import Role
 
 
@@ -89,6 +90,9 @@ class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
     is_primary_interruptible: bool = True
     labels: dict[str, str] = {}
     rollout: RolloutPolicy = RolloutPolicy()
+    timetable: Timetable | None = None
+    time_zones: tuple[TimeZone, ...] = ()
+    """Those that the timetable names."""
 
 
 class DeleteBundle(Request, frozen=True, kw_only=True, tag="delete_bundle"):

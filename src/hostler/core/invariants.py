@@ -14,7 +14,7 @@ from hostler.core import node_invariants
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
 from hostler.core.node_invariants import Broken
-from hostler.model import Allocation, Lease, Node, OutboxEntry, Replica, Rollout
+from hostler.model import Allocation, Lease, Node, OutboxEntry, Replica, Rollout, Shift
 from hostler.model.allocation import AllocationPhase
 from hostler.model.lease import LeasePhase
 from hostler.model.node import NodePhase
@@ -138,6 +138,14 @@ def _rollout(fleet: Fleet, rollout: Rollout) -> Iterator[Broken]:
         yield "INV-ROLLOUT-1", "a rollout leads to what is not desired"
 
 
+def _shift(fleet: Fleet, shift: Shift) -> Iterator[Broken]:
+    bundle = fleet.bundles.get(shift.bundle_id)
+    if bundle is None or bundle.timetable != shift.timetable:
+        yield "INV-SHIFT-1", "a shift is not by the timetable of its bundle"
+    if shift.is_on and shift.from_at_ms is None:
+        yield "INV-SHIFT-1", "a shift is on that has no beginning"
+
+
 def _command(_fleet: Fleet, entry: OutboxEntry) -> Iterator[Broken]:
     if entry.attempt_count < 0 or entry.next_at_ms < entry.created_at_ms:
         yield "INV-OUTBOX-2", "a command's next attempt is before its beginning"
@@ -188,6 +196,7 @@ _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
     Allocation.KIND: _allocation,
     Replica.KIND: _replica_and_migration,
     Rollout.KIND: _rollout,
+    Shift.KIND: _shift,
     OutboxEntry.KIND: _command,
 }
 

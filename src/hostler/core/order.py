@@ -30,6 +30,7 @@ from hostler.core.controllers import (
     retirement,
     rollouts,
     sizing,
+    timetables,
 )
 from hostler.core.txn import Txn
 from hostler.model.record import Record
@@ -60,6 +61,7 @@ CONTROLLERS: Final = tuple(
     _controller(module, number)
     for number, module in enumerate(
         (
+            timetables,
             admission,
             enrollment,
             liveness,

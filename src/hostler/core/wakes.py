@@ -22,6 +22,7 @@ from hostler.model import (
     ProviderState,
     Receipt,
     Replica,
+    Shift,
 )
 from hostler.model.allocation import AllocationPhase
 from hostler.model.lease import LeasePhase
@@ -101,6 +102,8 @@ def _allocation(fleet: Fleet, allocation: Allocation, _from_ms: int) -> int | No
     settings = fleet.settings or _DEFAULTS
     if allocation.phase is AllocationPhase.ENDED:
         return allocation.phase_since_at_ms + settings.retention.ended_ms
+    if allocation.phase is AllocationPhase.RESERVED:
+        return allocation.start_at_ms  # for what is reserved ahead of its shift
     if allocation.phase is AllocationPhase.READY and allocation.ready_at_ms is not None:
         return allocation.ready_at_ms + settings.recovery.healthy_after_ms
     return None
@@ -112,6 +115,10 @@ def _command(_fleet: Fleet, entry: OutboxEntry, _from_ms: int) -> int | None:
 
 def _replica(_fleet: Fleet, replica: Replica, _from_ms: int) -> int | None:
     return replica.retry_at_ms if replica.phase is ReplicaPhase.BACKING_OFF else None
+
+
+def _shift(_fleet: Fleet, shift: Shift, _from_ms: int) -> int | None:
+    return shift.to_at_ms if shift.is_on or shift.is_skipped else shift.place_at_ms
 
 
 def _provider(_fleet: Fleet, provider: ProviderState, _from_ms: int) -> int | None:
@@ -135,4 +142,5 @@ _BY_KIND: dict[str, Callable[[Fleet, Any, int], int | None]] = {
     ProviderState.KIND: _provider,
     Receipt.KIND: _receipt,
     Replica.KIND: _replica,
+    Shift.KIND: _shift,
 }

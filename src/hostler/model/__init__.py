@@ -17,6 +17,7 @@ from hostler.model.record import Counter, Record
 from hostler.model.replica import Replica
 from hostler.model.rollout import Rollout
 from hostler.model.settings import Settings
+from hostler.model.timetable import Shift
 from hostler.model.token import Token
 from hostler.model.trace import Trace
 
@@ -36,6 +37,7 @@ KINDS: dict[str, type[Record]] = {
         Replica,
         Rollout,
         Settings,
+        Shift,
         TimeZone,
         Token,
         Trace,
@@ -59,6 +61,7 @@ __all__ = [
     "Replica",
     "Rollout",
     "Settings",
+    "Shift",
     "TimeZone",
     "Token",
     "Trace",

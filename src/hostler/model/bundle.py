@@ -11,6 +11,7 @@ from hostler.model.launch import Launch
 from hostler.model.pool import Band
 from hostler.model.record import Record, Value
 from hostler.model.shape import NOTHING_REQUIRED, Requirement
+from hostler.model.timetable import Timetable
 
 
 class BundlePhase(StrEnum):
@@ -107,9 +108,12 @@ class Bundle(Record, frozen=True, kw_only=True):
     """False: replica 0 is never put on interruptible capacity; true: it is, marked degraded."""
     labels: dict[str, str] = {}
     rollout: RolloutPolicy = RolloutPolicy()
+    timetable: Timetable | None = None
+    """When its jobs run; `None`: always."""
     switched: dict[str, bool] = {}
     """An operator's last word on a job, by its name: started, or stopped. It outranks the job's
-    start mode and is kept when the bundle is changed."""
+    start mode and its timetable, and is kept when the bundle is changed; the end of a shift ends
+    it."""
     generation: int = 1
     """Rises with each change of what is desired."""
     observed_generation: int = 0

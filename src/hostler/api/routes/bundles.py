@@ -57,7 +57,12 @@ async def submit_one(request: HttpRequest) -> Response[bytes]:
     """Answers 200 when nothing had to be changed."""
     api, caller = api_of(request), caller_of(request)
     document = await bundle_document(request)
-    accepted = await submit(api, submit_bundle(document, **common(request, caller.principal)))
+    accepted = await submit(
+        api,
+        submit_bundle(
+            document, now_ms=api.engine.clock.now_ms(), **common(request, caller.principal)
+        ),
+    )
     return answer(await _view(api, document.bundle), 200 if accepted.is_repeat else 201)
 
 

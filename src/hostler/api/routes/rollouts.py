@@ -1,4 +1,4 @@
-"""Rollouts: how far a changed launch has come, and what an operator says to that."""
+"""What changes over time: rollouts with what an operator says to them, and timetables."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from litestar import Response, get, post
 
 from hostler.api.context import api_of, caller_of
 from hostler.api.convert import bundles as views
+from hostler.api.convert import timetables
 from hostler.api.errors import HttpRequest, missing
 from hostler.api.gateway import common, submit
-from hostler.api.http import Operation, answer, described, path_text
+from hostler.api.http import Operation, Parameter, Query, answer, described, path_text
 from hostler.base.ids import BundleId
+from hostler.core.calendar import DAY_MS
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import Steering, SteerRollout
+from hostler.core.timetable import upcoming
 from hostler.model import Rollout
 from hostler.model.token import Role
-from hostler.wire.http import RolloutView
+from hostler.wire.http import RolloutView, UpcomingPage
 
 
 @get(
@@ -107,4 +110,29 @@ async def _view(request: HttpRequest) -> Response[bytes]:
     return answer(view)
 
 
-ROUTES = [get_one, pause, resume, undo]
+@get(
+    "/v1/upcoming",
+    **described(
+        Operation(
+            summary="List the next starts and stops of all timetables",
+            answer=UpcomingPage,
+            role=Role.VIEWER,
+            parameters=(
+                Parameter("days", "integer", "How many days ahead, from 1 to 370; 14 unless said."),
+                Parameter("bundle", "string", "Only those of this bundle."),
+            ),
+        )
+    ),
+)
+async def list_upcoming(request: HttpRequest) -> Response[bytes]:
+    """The soonest first; in UTC and on the timetable's own wall clock."""
+    query, api = Query(request), api_of(request)
+    days = query.number("days", most=370, default=14) or 14
+    bundle = query.text("bundle")
+    now_ms = api.engine.clock.now_ms()
+    found = await api.engine.read(lambda fleet: upcoming(fleet, now_ms, now_ms + days * DAY_MS))
+    shown = [timetables.upcoming(each) for each in found if bundle in ("", each.bundle_id)]
+    return answer(UpcomingPage(items=shown))
+
+
+ROUTES = [list_upcoming, get_one, pause, resume, undo]

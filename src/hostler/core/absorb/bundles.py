@@ -6,6 +6,7 @@ from typing import Any
 
 from hostler.base.ids import BundleId
 from hostler.core import rollout
+from hostler.core.absorb.time_zones import keep_time_zones
 from hostler.core.admissible import problems_of
 from hostler.core.events import EventKind
 from hostler.core.inputs import DeleteBundle, ResetBundle, StartJob, StopJob, SubmitBundle
@@ -43,6 +44,7 @@ def submit(txn: Txn, one: SubmitBundle) -> None:
             is_conflict=True,
         )
         return
+    keep_time_zones(txn, one.time_zones)
     desired = _desired(txn, one, known)
     if desired == known:
         txn.accept(one.request_id, one.bundle_id, is_repeat=True)
@@ -72,6 +74,7 @@ def _desired(txn: Txn, one: SubmitBundle, known: Bundle | None) -> Bundle:
             is_primary_interruptible=one.is_primary_interruptible,
             labels=one.labels,
             rollout=one.rollout,
+            timetable=one.timetable,
             switched={} if known is None else _still_named(known, one),
             generation=generation,
             observed_generation=0 if known is None else known.observed_generation,
@@ -115,9 +118,10 @@ def start_job(txn: Txn, one: StartJob) -> None:
     bundle = txn.fleet.bundles[one.bundle_id]
     is_new = bundle.switched.get(job.name) is not True
     # What would run anyway needs no word, and a start mode that is changed later has its say.
-    is_needed = is_new and (job.is_dormant or job.name in bundle.switched)
+    is_off_by_itself = job.is_dormant or bundle.timetable is not None
+    is_needed = is_new and (is_off_by_itself or job.name in bundle.switched)
     if is_needed:
-        word = {} if not job.is_dormant else {job.name: True}
+        word = {job.name: True} if is_off_by_itself else {}
         kept = {name: said for name, said in bundle.switched.items() if name != job.name}
         txn.change(bundle, switched={**kept, **word})
         _tell(txn, EventKind.JOB_STARTED, one, job.name)

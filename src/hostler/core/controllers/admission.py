@@ -1,11 +1,11 @@
 """Admission: turns each bundle into the replicas that it asks for, and back into nothing.
 
-Reads:    bundles, replicas, allocations.
+Reads:    bundles, replicas, allocations, shifts.
 Writes:   replicas (made, brought up to date, ended), allocations (band; asked to stop), bundles
           (observed generation; deleted), traces and rollouts (removed with their subject).
 Sends:    StopAllocation, through `holds`.
 Keeps:    INV-BUNDLE-1 (a replica's bundle exists), INV-REPLICA-4.
-Waits on: DORMANT, STOPPED_BY_OPERATOR.
+Waits on: DORMANT, OUTSIDE_TIMETABLE, STOPPED_BY_OPERATOR.
 
 What can be taken over in place is taken over here; what runs a changed launch or requirement is
 for `rollouts` to replace. A bundle is looked at when it changed, and while it is not yet as desired
@@ -23,11 +23,11 @@ from hostler.core.events import EventKind
 from hostler.core.placement.demand import demand_digest
 from hostler.core.rollout import is_outdated, spec_digest
 from hostler.core.txn import Txn
-from hostler.model import Allocation, Bundle, Replica
+from hostler.model import Allocation, Bundle, Replica, Shift
 from hostler.model.bundle import BundlePhase, BundleTrigger, Job
 from hostler.model.replica import ReplicaPhase, ReplicaTrigger
 
-READS: Final = (Bundle, Replica, Allocation)
+READS: Final = (Bundle, Replica, Allocation, Shift)
 
 _P = ReplicaPhase
 _WAITING = (_P.PENDING, _P.BACKING_OFF)
@@ -48,6 +48,8 @@ def reconcile(txn: Txn) -> None:
 
 def _bundles_to_look_at(txn: Txn) -> list[Bundle]:
     changed = {bundle.bundle_id: bundle for bundle in txn.changed(Bundle)}
+    for shift in txn.changed(Shift):
+        changed[shift.bundle_id] = txn.fleet.bundles[shift.bundle_id]
     ids = [replica.bundle_id for replica in txn.changed(Replica)]
     ids += [allocation.bundle_id for allocation in txn.changed(Allocation)]
     for bundle_id in dict.fromkeys(ids):
@@ -87,7 +89,7 @@ def _expand(txn: Txn, bundle: Bundle) -> None:
 
 
 def _create(txn: Txn, bundle: Bundle, job: Job, index: int, spec: str) -> None:
-    unwanted = why_unwanted(bundle, job, None)
+    unwanted = why_unwanted(txn.fleet, bundle, job, None)
     txn.put(
         Replica(
             replica_id=ReplicaId(replica_id(bundle.bundle_id, job.name, index)),
@@ -136,7 +138,7 @@ def _bring_up_to_date(txn: Txn, bundle: Bundle, job: Job, replica: Replica, spec
 
 def _switch(txn: Txn, bundle: Bundle, job: Job, replica: Replica) -> None:
     """Let a replica want a place, or want none, as is desired of it now."""
-    unwanted = why_unwanted(bundle, job, replica)
+    unwanted = why_unwanted(txn.fleet, bundle, job, replica)
     if unwanted is None:
         if replica.phase is _P.DORMANT:
             _let_want(txn, replica, ReplicaTrigger.STARTED)

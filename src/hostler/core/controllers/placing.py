@@ -28,6 +28,7 @@ from hostler.core.placement.walk import Verdict, decide
 from hostler.core.tables import Order
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Bundle, Cooldown, Node, Pool, Replica, Settings
+from hostler.model.allocation import AllocationPhase
 from hostler.model.bundle import Job
 from hostler.model.node import NodePhase
 from hostler.model.pool import Offer, Tier
@@ -39,13 +40,24 @@ READS: Final = (Replica, Allocation, Node, Bundle, Pool, Cooldown, Settings)
 def reconcile(txn: Txn) -> None:
     """Start what can start, then place who can be placed."""
     nodes = txn.changed(Node)
-    for node in nodes:
+    for node in (*nodes, *_nodes_whose_time_has_come(txn)):
         assigning.start_reserved(txn, node)
     groups = _groups_to_try(txn, nodes)
     while groups:
         tried = _Pass(txn)
         tried.run(groups)
         groups = _groups_let_in(txn, tried.used_spares)
+
+
+def _nodes_whose_time_has_come(txn: Txn) -> Iterator[Node]:
+    """Give the nodes of what was reserved ahead and may start now."""
+    for allocation in txn.changed(Allocation):
+        if (
+            allocation.start_at_ms is not None
+            and allocation.phase is AllocationPhase.RESERVED
+            and allocation.start_at_ms <= txn.now_ms
+        ):
+            yield txn.fleet.nodes[allocation.node_id]
 
 
 # -- who is tried ------------------------------------------------------------------------------

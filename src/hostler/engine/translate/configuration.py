@@ -117,6 +117,7 @@ def _tier(document: TierDocument) -> Tier:
         offers=tuple(_offer(offer) for offer in document.offers),
         node_count_max=document.node_count_max or 0,
         zone=document.zone,
+        lead_ms=None if document.lead is None else duration_ms(document.lead),
         boot_ms=duration_ms(document.boot),
         options_json=encode(document.options).decode(),
     )

@@ -27,6 +27,7 @@ from hostler.model.launch import (
 )
 from hostler.model.pool import Band
 from hostler.model.shape import CapabilityRequest, Requirement
+from hostler.model.timetable import Missed, Timetable
 from hostler.sim.client import Client
 from hostler.sim.scenario import SubmitBundles
 from hostler.sim.supervisor import BROKEN_ARGUMENT
@@ -119,7 +120,7 @@ class Submitters:
             self._job(job, can_overlap=can_overlap) for job in ("a", "b")[: rng.between(1, 2)]
         )
         replica_count = rng.between(*plan.replica_count)
-        policy = self._policy()
+        policy, timetable = self._policy(), self._timetable()
         fallback_pools = others if rng.chance(300_000) else ()
         self._client.ask(
             lambda request_id: SubmitBundle(
@@ -133,6 +134,7 @@ class Submitters:
                 spread=spread if is_spread else (),
                 is_primary_interruptible=not is_spread,
                 rollout=policy,
+                timetable=timetable,
             )
         )
 
@@ -143,6 +145,20 @@ class Submitters:
             healthy_after_ms=rng.between(0, 10_000),
             progress_within_ms=120_000,
             on_failure=rng.choice(tuple(OnFailure)),
+        )
+
+    def _timetable(self) -> Timetable | None:
+        """Now and then a stretch of time that begins and ends within the history."""
+        rng = self._life_rng
+        if not rng.chance(150_000):
+            return None
+        from_at_ms = self._client.world.now_ms + rng.between(-60_000, 600_000)
+        return Timetable(
+            time_zone="UTC",
+            from_at_ms=from_at_ms,
+            to_at_ms=from_at_ms + rng.between(1_000, 1_200_000),
+            missed=rng.choice(tuple(Missed)),
+            grace_ms=rng.between(0, 60_000),
         )
 
     def _job(self, name: str, *, can_overlap: bool) -> Job:

@@ -6,7 +6,16 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from hostler.wire.documents.text import CountFromOne, Duration, Name, Port, Size
+from hostler.wire.documents.text import (
+    CountFromOne,
+    Duration,
+    LocalTime,
+    Name,
+    Port,
+    Size,
+    TimeOfDay,
+)
+from hostler.wire.documents.windows import Day
 from hostler.wire.documents.work import Document, RequiresDocument
 
 REPLICA_COUNT_MAX: Final = 10_000
@@ -123,6 +132,35 @@ class RolloutDocument(Document, frozen=True, kw_only=True):
     """Go back to what was there before, or stand still until somebody says how to go on."""
 
 
+class ShiftDocument(Document, frozen=True, kw_only=True):
+    """A stretch of the week in which the jobs run."""
+
+    days: list[Day]
+    """On which it begins."""
+    start: TimeOfDay
+    end: TimeOfDay
+    """At or before `start`: on the day after."""
+
+
+class TimetableDocument(Document, frozen=True, kw_only=True):
+    """When the jobs run. Machines are booted ahead, so that they are ready at the start."""
+
+    time_zone: str
+    """As the zone database spells it: Europe/Berlin."""
+    windows: list[ShiftDocument] = []
+    """Left out: all the time between `start` and `stop`."""
+    start: LocalTime | None = None
+    """Not before this."""
+    stop: LocalTime | None = None
+    """Not after this."""
+    missed: Literal["run", "skip"] = "run"
+    """What becomes of a shift whose start Hostler was not there for: run late, or not at all."""
+    grace: Duration = "5m"
+    """How late a start may be and still not be missed."""
+    then_delete: bool = False
+    """Delete the bundle when nothing is to come any more."""
+
+
 class BundleDocument(Document, frozen=True, kw_only=True):
     """What an operator submits."""
 
@@ -138,4 +176,6 @@ class BundleDocument(Document, frozen=True, kw_only=True):
     """False: the primary is never put on interruptible capacity."""
     labels: dict[str, str] = {}
     rollout: RolloutDocument = RolloutDocument()
+    timetable: TimetableDocument | None = None
+    """Left out: the jobs run always."""
     jobs: Annotated[list[JobDocument], Meta(min_length=1)]

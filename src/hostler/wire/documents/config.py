@@ -110,6 +110,9 @@ class TierDocument(Document, frozen=True, kw_only=True):
     zone: str = ""
     node_count_max: CountFromOne | None = None
     """Machines at once, from asked for until confirmed gone. Elastic tiers must have it."""
+    lead: Duration | None = None
+    """How long ahead of its start a timetable wants a place here; left out: 15s where machines are
+    there, 3m where they must be launched."""
     boot: Duration = "2m"
     """Longest time from the launch to the agent's hello."""
     offers: list[OfferDocument] = []

@@ -56,6 +56,26 @@ class BundleView(msgspec.Struct, frozen=True, kw_only=True):
     """Broken or dropped."""
 
 
+class UpcomingView(msgspec.Struct, frozen=True, kw_only=True):
+    """A start or a stop that is to come."""
+
+    bundle_id: str
+    what: str
+    """`start` or `stop`."""
+    at_ms: int
+    local: str
+    """The same on the wall clock of the timetable."""
+    time_zone: str
+    note: str
+    """`skipped hour`, `doubled hour` where a clock change touches it; `missed`: it is left out."""
+
+
+class UpcomingPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Starts and stops, the soonest first."""
+
+    items: list[UpcomingView]
+
+
 class RolloutView(msgspec.Struct, frozen=True, kw_only=True):
     """How far a bundle's replicas are in taking over a changed launch."""
 
