@@ -66,6 +66,7 @@ from hostler.wire.http.nodes import (
     NoteView,
     OfferView,
     PoolView,
+    TenantView,
     TierView,
 )
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
@@ -129,6 +130,7 @@ __all__ = [
     "ShapeView",
     "SpreadView",
     "StatusView",
+    "TenantView",
     "TierView",
     "TokenView",
     "WayView",
