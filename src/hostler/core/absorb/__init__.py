@@ -33,6 +33,7 @@ from hostler.core.inputs import (
     CreateToken,
     DeleteBundle,
     DrainNode,
+    ExtendLease,
     FullScan,
     HeartbeatLease,
     InventoryReported,
@@ -69,6 +70,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
     match one:
         case HeartbeatLease():
             leases.heartbeat(txn, one)
+        case ExtendLease():
+            leases.extend(txn, one)
         case ReleaseLease():
             leases.release(txn, one)
         case CommandSettled():
