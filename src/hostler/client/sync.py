@@ -7,11 +7,12 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from hostler.client.client import Client
 from hostler.client.lease import HeldLease, Output, RunResult
 from hostler.client.transport import RETRY_MS, TIMEOUT_MS
+from hostler.client.wishes import LeaseWishes, OnWaiting, asked_for
 from hostler.wire.documents import BundleDocument
 from hostler.wire.http import (
     AcquireRequest,
@@ -22,6 +23,7 @@ from hostler.wire.http import (
     CreateTokenRequest,
     EventView,
     ExplainView,
+    LeasePlanView,
     LeaseView,
     NodeView,
     PendingView,
@@ -353,6 +355,14 @@ class SyncClient:
         """As `Client.heartbeat_lease`."""
         return self._loop.run(self._client.heartbeat_lease(lease_id, epoch))
 
+    def plan_lease(self, asked: AcquireRequest) -> LeasePlanView:
+        """As `Client.plan_lease`."""
+        return self._loop.run(self._client.plan_lease(asked))
+
+    def extend_lease(self, lease_id: str, epoch: int, by_ms: int) -> LeaseView:
+        """As `Client.extend_lease`."""
+        return self._loop.run(self._client.extend_lease(lease_id, epoch, by_ms))
+
     def release_lease(
         self, lease_id: str, *, is_healthy: bool = True, detail: str = ""
     ) -> LeaseView:
@@ -367,19 +377,10 @@ class SyncClient:
 
     @contextmanager
     def lease(
-        self,
-        pool: str,
-        *,
-        key: str = "",
-        priority: int = 0,
-        timeout_ms: int = 60_000,
-        lease_ms: int | None = None,
-        on_waiting: Callable[[LeaseView], None] | None = None,
+        self, pool: str, *, on_waiting: OnWaiting | None = None, **wanted: Unpack[LeaseWishes]
     ) -> Iterator[SyncLease]:
         """As `Client.lease`."""
-        asked = AcquireRequest(
-            pool=pool, key=key, priority=priority, timeout_ms=timeout_ms, lease_ms=lease_ms
-        )
+        asked = asked_for(pool, wanted)
         held = self._loop.run(self._client.acquire(asked, on_waiting=on_waiting))
         try:
             yield SyncLease(self._loop, held)

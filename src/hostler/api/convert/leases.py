@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from hostler.api.convert.shapes import requirement
 from hostler.core.fleet import Fleet
+from hostler.core.lease_planning import LeasePlan
 from hostler.model import Lease
 from hostler.model.lease import LeasePhase
 from hostler.model.shape import NOTHING_REQUIRED
-from hostler.wire.http import LeaseView, RequirementView
+from hostler.wire.http import LeasePlanView, LeaseView, RequirementView
 
 _NOTHING = RequirementView()
 
@@ -24,6 +25,12 @@ def lease(record: Lease, position: int | None = None) -> LeaseView:
         labels=record.labels,
         priority=record.priority,
         affinity_node_id=record.affinity_node_id,
+        affinity_wait_ms=record.affinity_wait_ms,
+        is_affinity_required=record.is_affinity_required,
+        excluded_node_ids=list(record.excluded_node_ids),
+        share=record.share,
+        ack_ms=record.ack_ms,
+        is_acknowledged=record.is_acknowledged,
         phase=record.phase,
         phase_since_at_ms=record.phase_since_at_ms,
         requested_at_ms=record.requested_at_ms,
@@ -38,8 +45,24 @@ def lease(record: Lease, position: int | None = None) -> LeaseView:
         lease_ms=record.lease_ms,
         expires_at_ms=record.expires_at_ms,
         ends_at_ms=record.ends_at_ms,
+        retiring_at_ms=record.retiring_at_ms,
+        retiring_at_ms_max=record.retiring_at_ms_max,
         outcome=record.outcome,
         outcome_detail=record.outcome_detail,
+    )
+
+
+def plan(made: LeasePlan) -> LeasePlanView:
+    """Show what would become of a request."""
+    return LeasePlanView(
+        revision=made.revision,
+        can_acquire=made.can_acquire,
+        phase=made.phase,
+        code=made.code,
+        detail=made.detail,
+        node_id=made.node_id,
+        position=made.position,
+        launch_count=made.launch_count,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from hostler.core.absorb import (
+    acquiring,
     agents,
     bundles,
     configuration,
@@ -32,6 +33,7 @@ from hostler.core.inputs import (
     CreateToken,
     DeleteBundle,
     DrainNode,
+    ExtendLease,
     FullScan,
     HeartbeatLease,
     InventoryReported,
@@ -55,7 +57,7 @@ def absorb(txn: Txn, one: AnyInput) -> None:
     """Write down what one input says; a request with an idempotency key only once."""
     match one:
         case AcquireLease():
-            leases.acquire(txn, one)  # keeps its own receipt: a refused wait is remembered too
+            acquiring.acquire(txn, one)  # keeps its own receipt: a refused wait is remembered too
         case Request() if one.idempotency_key:
             if not receipts.answer(txn, one):
                 _absorb(txn, one)
@@ -68,6 +70,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
     match one:
         case HeartbeatLease():
             leases.heartbeat(txn, one)
+        case ExtendLease():
+            leases.extend(txn, one)
         case ReleaseLease():
             leases.release(txn, one)
         case CommandSettled():
@@ -93,7 +97,7 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
         case DrainNode():
             nodes.drain(txn, one)
         case AcquireLease():
-            leases.acquire(txn, one)
+            acquiring.acquire(txn, one)
         case CreateToken():
             tokens.create(txn, one)
         case RevokeToken():
