@@ -8,13 +8,14 @@ from hostler.core import inputs as given
 from hostler.core.fleet import Fleet
 from hostler.model import OutboxEntry, Pool, Settings
 from hostler.model.allocation import EndCause, Ended
-from hostler.model.bundle import OnFailure, RolloutPolicy
+from hostler.model.bundle import Fallback, OnFailure, RolloutPolicy
 from hostler.model.calendar import Offset, TimeZone, Weekday, Window
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines
 from hostler.model.launch import Disconnect, Launch
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.node import NodePhase
-from hostler.model.pool import Band
+from hostler.model.pool import Band, Reuse
+from hostler.model.settings import BronzeVictims, Preemption
 from hostler.model.shape import CapabilityRequest, Requirement, Shape
 from hostler.model.timetable import Missed, Timetable
 from hostler.testing.builders import LARGE, SMALL, a_fixed_tier, a_job, an_elastic_tier
@@ -131,18 +132,26 @@ class History:
         kept = {name: getattr(settings, name) for name in names}
         if self.chance():
             kept["lost_node_count_max"] = 1
+        kept["ageing_ms"] = self.one_of((0, 60_000, 3_600_000))
+        kept["preemption"] = Preemption(
+            window_ms=self.one_of((30_000, 600_000)),
+            after_ms=self.one_of((0, 0, 10_000)),
+            victim_per_bundle_count_max=self.one_of((1, 10)),
+            bronze_victims=self.one_of(list(BronzeVictims)),
+        )
         pools = tuple(self._pool(name) for name in POOLS if self._below(5))
         return given.ApplyConfiguration(
             fleet_id="f", settings=given.FleetSettings(**kept), pools=pools, **self._who()
         )
 
     def _pool(self, name: str) -> Pool:
-        elastic = an_elastic_tier(node_count_max=self.one_of((2, 5)))
+        elastic = an_elastic_tier(node_count_max=self.one_of((1, 2, 5)))
         fixed = a_fixed_tier(provider=self.one_of(("", "local")))
         return Pool(
             name=name,
             tiers=self.one_of(((fixed, elastic), (elastic,), (elastic, fixed))),
             warm_count=self.one_of((0, 1, 2)),
+            reuse=self.one_of(list(Reuse)),
             spare_count=self.one_of((0, 0, 1)),
             spare_band=self.one_of((None, Band.GOLD)),
             slot_count=self.one_of((1, 2)),
@@ -193,6 +202,8 @@ class History:
                         on_failure=self.one_of(list(OnFailure)),
                     ),
                     fallback_pools=("q",) if self.chance() else (),
+                    fallback=self.one_of(list(Fallback)),
+                    is_gang=self._below(4) == 3,
                     **self._who(),
                 )
 

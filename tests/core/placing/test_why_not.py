@@ -21,6 +21,7 @@ from hostler.model.bundle import SpreadOver, SpreadRule
 from hostler.model.node import Cordon, Health
 from hostler.model.pool import Band, Reliability
 from hostler.model.reason import Reason
+from hostler.model.settings import Preemption
 from hostler.model.shape import (
     AttributeMatch,
     Capability,
@@ -88,7 +89,7 @@ def test_a_named_node_says_everything_that_is_in_the_way_and_what_mends_it(
 
 
 def test_a_full_node_names_who_could_go_the_least_urgent_first(theatre: NewTheatre) -> None:
-    world = theatre(own_pool(), n1())
+    world = theatre(own_pool(), n1(), preemption=Preemption(bands=()))
     world.submit("gold", a_job(capacity=4, band=Band.GOLD))
     world.submit("bronze", a_job(capacity=4, band=Band.BRONZE))
     world.submit("b1", a_job(capacity=6))

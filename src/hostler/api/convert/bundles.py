@@ -6,14 +6,17 @@ from collections import Counter
 
 from hostler.api.convert.shapes import requirement
 from hostler.core.fleet import Fleet
+from hostler.core.waiting import why_in_line
 from hostler.model import Allocation, Bundle, Replica, Rollout
 from hostler.model.allocation import AllocationPhase
-from hostler.model.replica import ReplicaPhase
+from hostler.model.replica import Claim, ReplicaPhase
 from hostler.wire.http import (
     AllocationView,
     BundleView,
+    ClaimView,
     EndedView,
     JobView,
+    PreemptedView,
     ReplicaView,
     RolloutView,
     SpreadView,
@@ -32,6 +35,8 @@ def bundle(fleet: Fleet, record: Bundle) -> BundleView:
         bundle_id=record.bundle_id,
         pool=record.pool,
         fallback_pools=list(record.fallback_pools),
+        fallback=record.fallback,
+        is_gang=record.is_gang,
         replica_count=record.replica_count,
         spread=[SpreadView(over=one.over, is_required=one.is_required) for one in record.spread],
         is_primary_interruptible=record.is_primary_interruptible,
@@ -97,6 +102,7 @@ def replica(fleet: Fleet, record: Replica) -> ReplicaView:
     """Show a replica and the place that it has."""
     placed = allocation_of(fleet, record)
     migration = record.migration
+    waits = why_in_line(fleet, record)
     return ReplicaView(
         replica_id=record.replica_id,
         bundle_id=record.bundle_id,
@@ -107,8 +113,8 @@ def replica(fleet: Fleet, record: Replica) -> ReplicaView:
         generation=record.generation,
         phase=record.phase,
         phase_since_at_ms=record.phase_since_at_ms,
-        reason=record.reason,
-        reason_detail=record.reason_detail,
+        reason=None if waits is None else waits.reason,
+        reason_detail=record.reason_detail if waits is None else waits.detail,
         is_recovery=record.is_recovery,
         retry_at_ms=record.retry_at_ms,
         restart_count=len(record.restarts),
@@ -118,6 +124,19 @@ def replica(fleet: Fleet, record: Replica) -> ReplicaView:
         allocation_phase=placed.phase if placed else None,
         node_id=placed.node_id if placed else None,
         degraded_by=list(placed.degraded_by) if placed else [],
+        claim=None if record.claim is None else _claim(record.claim),
+        preempted=None
+        if record.preempted is None
+        else PreemptedView(at_ms=record.preempted.at_ms, by=record.preempted.by),
+    )
+
+
+def _claim(record: Claim) -> ClaimView:
+    return ClaimView(
+        node_id=record.node_id,
+        allocation_ids=list(record.allocation_ids),
+        at_ms=record.at_ms,
+        until_at_ms=record.until_at_ms,
     )
 
 

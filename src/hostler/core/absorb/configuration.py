@@ -11,7 +11,16 @@ from hostler.core.events import EventKind
 from hostler.core.inputs import ApplyConfiguration, ServerStarted
 from hostler.core.replies import Refused
 from hostler.core.txn import Txn
-from hostler.model import Allocation, Cooldown, Lease, Node, Pool, ProviderState, Settings
+from hostler.model import (
+    Allocation,
+    Cooldown,
+    Lease,
+    Node,
+    Pool,
+    ProviderState,
+    Replica,
+    Settings,
+)
 from hostler.model.node import Health, NodePhase
 
 
@@ -41,7 +50,7 @@ def apply_configuration(txn: Txn, one: ApplyConfiguration) -> None:
         return
     for cooldown in list(txn.fleet.cooldowns.in_order()):
         txn.remove(cooldown)  # whoever changed the configuration may have mended the offer
-    for kind in (Node, Lease, Allocation, Cooldown):
+    for kind in (Node, Lease, Allocation, Cooldown, Replica):
         txn.retime(kind.KIND)
     txn.touch_all()
     txn.emit(EventKind.CONFIGURATION_APPLIED, {"principal": one.principal})

@@ -16,7 +16,7 @@ import msgspec
 from hostler.core.explain.helping import Help, help_for
 from hostler.core.explain.waiting import Waiting, why_pending
 from hostler.core.fleet import Fleet
-from hostler.core.keys import pending_order, tier_key
+from hostler.core.keys import tier_key
 from hostler.core.placement.demand import pools_of
 from hostler.core.placement.walk import WAITS
 from hostler.core.waiting import Why, why_waiting
@@ -116,7 +116,7 @@ def _pending_replicas(fleet: Fleet, keys: Sequence[str], now_ms: int) -> Iterato
             _, alike = merged.setdefault((found.reason, found.detail), (found, []))
             alike += members
     for found, members in merged.values():
-        members.sort(key=pending_order)
+        members.sort(key=lambda each: fleet.index.replicas_pending.order_of(each.replica_id))
         helps: tuple[Help, ...] = ()
         if found.demand is not None and found.reason is not None:
             helps = help_for(fleet, found.demand, found.attempts, len(members))

@@ -16,7 +16,7 @@ from hostler.base.units import (
 from hostler.core.calendar import Instant, instant_of
 from hostler.core.inputs import SubmitBundle
 from hostler.engine.time_zones import read_time_zones
-from hostler.model.bundle import Job, OnFailure, RolloutPolicy, SpreadOver, SpreadRule
+from hostler.model.bundle import Fallback, Job, OnFailure, RolloutPolicy, SpreadOver, SpreadRule
 from hostler.model.calendar import TimeZone, Weekday, Window
 from hostler.model.launch import (
     AtOnceReadiness,
@@ -71,6 +71,8 @@ def submit_bundle(
         jobs=tuple(_job(job) for job in document.jobs),
         replica_count=document.replicas,
         fallback_pools=tuple(document.fallback_pools),
+        fallback=Fallback(document.fallback),
+        is_gang=document.gang,
         spread=tuple(
             SpreadRule(over=SpreadOver(rule.over), is_required=rule.required)
             for rule in document.spread

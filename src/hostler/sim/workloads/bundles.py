@@ -15,7 +15,14 @@ from hostler.core.inputs import (
     StopJob,
     SubmitBundle,
 )
-from hostler.model.bundle import Job, OnFailure, RolloutPolicy, SpreadOver, SpreadRule
+from hostler.model.bundle import (
+    Fallback,
+    Job,
+    OnFailure,
+    RolloutPolicy,
+    SpreadOver,
+    SpreadRule,
+)
 from hostler.model.launch import (
     AtOnceReadiness,
     DelayReadiness,
@@ -122,6 +129,8 @@ class Submitters:
         replica_count = rng.between(*plan.replica_count)
         policy, timetable = self._policy(), self._timetable()
         fallback_pools = others if rng.chance(300_000) else ()
+        fallback = rng.choice(tuple(Fallback))
+        is_gang = rng.chance(plan.gang_ppm)
         self._client.ask(
             lambda request_id: SubmitBundle(
                 request_id=request_id,
@@ -135,6 +144,8 @@ class Submitters:
                 is_primary_interruptible=not is_spread,
                 rollout=policy,
                 timetable=timetable,
+                fallback=fallback,
+                is_gang=is_gang,
             )
         )
 
