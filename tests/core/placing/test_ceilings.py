@@ -66,8 +66,8 @@ def test_b79_a_failed_placement_between_attempts_forgets_nothing(theatre: NewThe
     controller restarts once: exactly 2 restarts, then the ceiling is reached."""
     world = theatre(own_pool(), n1(), recovery=RecoveryLimits(restart_count_max=2))
     world.submit("b1", a_job(capacity=6))
-    world.submit("b2", a_job(capacity=6, band=Band.GOLD))
-    world.end()
+    world.submit("b2", a_job(capacity=6))
+    world.end_at(1_000)
     assert world.place("b2/main/0") == N1, "the room is gone between two attempts"
     world.delete("b2")
     world.restart()

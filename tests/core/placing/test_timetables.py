@@ -154,7 +154,7 @@ def test_s_048_a_stop_long_past_deletes_once_and_places_nothing(theatre: NewThea
     world = a_world(theatre)
     jobs = [a_job(name) for name in ("x", "y", "z")]
     over = between(None, NOW_MS - HOUR_MS, is_deleted_after=True)
-    world.submit("b1", *jobs, timetable=over)
+    world.submit("b1", *jobs, timetable=over, time_zones=ZONES)
     assert world.count("bundle_deletion_requested") == 1
     assert not world.fleet.allocations.rows
     assert not world.fleet.bundles.rows
@@ -165,8 +165,8 @@ def test_s_049_the_stop_holds_for_all_jobs(theatre: NewTheatre) -> None:
     number of their updates, then the delete is sent at 60."""
     world = a_world(theatre)
     table = between(None, NOW_MS + 60_000, is_deleted_after=True)
-    world.submit("b1", a_job("x"), a_job("y"), timetable=table)
-    world.submit("b1", a_job("y"), a_job("x"), timetable=table)
+    world.submit("b1", a_job("x"), a_job("y"), timetable=table, time_zones=ZONES)
+    world.submit("b1", a_job("y"), a_job("x"), timetable=table, time_zones=ZONES)
     world.advance(NOW_MS + 59_999)
     assert world.bundle().phase is BundlePhase.ACTIVE
     world.advance(NOW_MS + 60_000)

@@ -23,6 +23,7 @@ from hostler.model.bundle import (
     SpreadOver,
     SpreadRule,
 )
+from hostler.model.calendar import Offset, TimeZone
 from hostler.model.launch import (
     AtOnceReadiness,
     DelayReadiness,
@@ -43,6 +44,12 @@ from hostler.sim.workloads.rhythm import keep_wanting
 
 STOP_GRACE_MS = 4_000
 """Of every job; scenarios leave so much time between fencing and loss."""
+
+
+UTC_ZONE = TimeZone(
+    name="UTC", offsets=(Offset(from_at_ms=0, offset_ms=0),), known_until_at_ms=1 << 53
+)
+"""In which timetables of the simulator are."""
 
 
 class Submitters:
@@ -144,6 +151,7 @@ class Submitters:
                 is_primary_interruptible=not is_spread,
                 rollout=policy,
                 timetable=timetable,
+                time_zones=(UTC_ZONE,),
                 fallback=fallback,
                 is_gang=is_gang,
             )
