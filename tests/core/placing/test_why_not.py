@@ -235,6 +235,17 @@ def test_what_no_single_change_mends_has_no_way(theatre: NewTheatre) -> None:
     assert found.ways == ()
 
 
+def test_a_node_of_a_pool_that_was_taken_away_or_of_none_at_all(theatre: NewTheatre) -> None:
+    stray = a_node("n-900003", pool="", tier="")
+    world = theatre(own_pool(), own_pool(name="q"), n1(), a_node(N2, pool="q"), stray)
+    world.submit("b1", a_job(capacity=11), fallback_pools=("q",))
+    world.configure(own_pool())
+    found = fit(world, N2)
+    assert reasons(found) == [Reason.POOL_DISABLED, Reason.CAPACITY]
+    assert found.ways == ()
+    assert reasons(fit(world, stray.node_id)) == [Reason.WRONG_POOL, Reason.CAPACITY]
+
+
 def test_a_node_that_would_do_says_why_another_is_better(theatre: NewTheatre) -> None:
     """The score is compared part by part with that of the place that it has, or would get."""
     large = a_node("n-900003", shape=Shape(capacity=20, cores_milli=8_000, memory_bytes=2**34))

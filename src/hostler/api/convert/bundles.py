@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
+
 from hostler.api.convert.shapes import requirement
+from hostler.core.explain.waiting import why_pending
 from hostler.core.fleet import Fleet
 from hostler.core.waiting import why_in_line
 from hostler.model import Allocation, Bundle, Replica, Rollout
@@ -138,6 +141,15 @@ def _claim(record: Claim) -> ClaimView:
         at_ms=record.at_ms,
         until_at_ms=record.until_at_ms,
     )
+
+
+def replica_now(fleet: Fleet, record: Replica, now_ms: int) -> ReplicaView:
+    """Show a replica, with what it waits for as things are and not as of when it was last tried."""
+    view = replica(fleet, record)
+    present = why_pending(fleet, record, now_ms=now_ms)
+    if present is None:
+        return view
+    return msgspec.structs.replace(view, reason=present.reason, reason_detail=present.detail)
 
 
 def allocation(record: Allocation) -> AllocationView:

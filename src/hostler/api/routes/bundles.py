@@ -235,9 +235,11 @@ async def list_replicas(request: HttpRequest) -> Response[bytes]:
 
 
 async def _replica_view(request: HttpRequest, key: str) -> Response[bytes]:
+    now_ms = api_of(request).engine.clock.now_ms()
+
     def read(fleet: Fleet) -> ReplicaView | None:
         found = fleet.replicas.get(key)
-        return None if found is None else views.replica(fleet, found)
+        return None if found is None else views.replica_now(fleet, found, now_ms)
 
     view = await api_of(request).engine.read(read)
     if view is None:

@@ -36,6 +36,7 @@ from hostler.model.bundle import Fallback, Job
 from hostler.model.node import NodePhase
 from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
+from hostler.model.replica import ReplicaPhase
 
 READS: Final = (Replica, Allocation, Node, Bundle, Pool, Cooldown, Settings)
 
@@ -56,9 +57,11 @@ def reconcile(txn: Txn) -> None:
 
 
 def _reserved_for_changed(txn: Txn) -> Iterator[Node]:
-    """Give the nodes on which something may have to start because its gang is none any more."""
-    for bundle in txn.changed(Bundle):
-        for key in txn.fleet.index.allocations_by_bundle.keys(bundle.bundle_id):
+    """Give the nodes on which something may have to start since its gang is none, or misses nobody, now."""
+    asleep = [each for each in txn.changed(Replica) if each.phase is ReplicaPhase.DORMANT]
+    ids = [*txn.changed_keys(Bundle), *(each.bundle_id for each in asleep)]
+    for bundle_id in dict.fromkeys(ids):
+        for key in txn.fleet.index.allocations_by_bundle.keys(bundle_id):
             allocation = txn.fleet.allocations[key]
             if allocation.phase is AllocationPhase.RESERVED:
                 yield txn.fleet.nodes[allocation.node_id]

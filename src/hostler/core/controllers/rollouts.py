@@ -98,12 +98,13 @@ def _count(txn: Txn, bundle: Bundle, job: Job) -> _Tally:
         replica = fleet.replicas[key]
         if replica.job != job.name or replica.index >= bundle.replica_count:
             continue
+        _drop_stale_target(txn, bundle, job, replica)
+        replica = fleet.replicas[key]
         keys = fleet.index.allocations_by_replica.keys(key)
         live = [fleet.allocations[each] for each in keys]
         tally.ready_count += any(each.phase is AllocationPhase.READY for each in live)
         if replica.migration is not None:
             tally.moving[key] = "its second copy is not ready"
-            _drop_stale_target(txn, bundle, job, replica)
         elif live:
             _count_placed(txn, bundle, job, live[0], tally)
         elif replica.epoch > 0 and replica.phase in (_P.PENDING, _P.BACKING_OFF):

@@ -33,7 +33,8 @@ GROUPS_MAX: Final = 100
 EXAMPLES_MAX: Final = 3
 """Members of a group that are named."""
 LEASES_ASKED_MAX: Final = 256
-"""Requirements and keys of waiting leases that are asked about; the rest keep their reason."""
+"""Kinds of waiting leases (requirement, key, wanted node) that are asked about; the rest keep the
+reason that they have."""
 
 
 class PendingGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,15 +166,16 @@ def _waits_since(replica: Replica) -> int:
 def _leases(fleet: Fleet) -> Iterator[PendingGroup]:
     for pool in sorted(fleet.pools.rows):
         keys = fleet.index.leases_waiting.keys(pool)
-        asked: dict[tuple[str, str], Why] = {}
+        asked: dict[tuple[str, str, str | None], Why] = {}
         groups: dict[tuple[str, Reason], list[Lease]] = {}
         told: dict[tuple[str, Reason], Why] = {}
         for key in keys:
             lease = fleet.leases[key]
             text = _requirement_key(lease.requirement)
-            why = asked.get((text, lease.fairness_key))
+            name = (text, lease.fairness_key, lease.affinity_node_id)
+            why = asked.get(name)
             if why is None and len(asked) < LEASES_ASKED_MAX:
-                why = asked[(text, lease.fairness_key)] = why_waiting(fleet, lease)
+                why = asked[name] = why_waiting(fleet, lease)
             if why is None:
                 why = Why(lease.reason or Reason.NO_CAPACITY, lease.reason_detail)
             groups.setdefault((text, why.reason), []).append(lease)
