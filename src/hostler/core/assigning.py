@@ -60,7 +60,8 @@ def assign(
         start_at_ms=start_at_ms,
     )
     allocation = holds.reserve(txn, allocation, node)
-    if is_startable and not bundle.is_gang:
+    # A gang starts together; a second copy of one that runs waits for nobody.
+    if is_startable and (not bundle.is_gang or replica.migration is not None):
         holds.start(txn, allocation, node)
     _take_place(txn, replica, allocation, bundle.generation)
     _tell(txn, allocation, node, is_recovery=replica.is_recovery)

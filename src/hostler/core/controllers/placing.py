@@ -57,7 +57,7 @@ def reconcile(txn: Txn) -> None:
 
 
 def _reserved_for_changed(txn: Txn) -> Iterator[Node]:
-    """Give the nodes on which something may have to start since its gang is none, or misses nobody, now."""
+    """Give the nodes of gangs that may start: they are none any more, or miss nobody now."""
     asleep = [each for each in txn.changed(Replica) if each.phase is ReplicaPhase.DORMANT]
     ids = [*txn.changed_keys(Bundle), *(each.bundle_id for each in asleep)]
     for bundle_id in dict.fromkeys(ids):
