@@ -161,6 +161,8 @@ def _let_want(txn: Txn, replica: Replica, trigger: ReplicaTrigger) -> Replica:
 def _has_outdated(txn: Txn, bundle: Bundle) -> bool:
     """Say whether anything still runs, or is about to, that the bundle asks for no more."""
     fleet = txn.fleet
+    if any(each.generation != bundle.generation for each in _replicas_of(txn, bundle)):
+        return True  # also when what was outdated has ended within this very look
     for key in fleet.index.allocations_by_bundle.keys(bundle.bundle_id):
         allocation = fleet.allocations[key]
         job = bundle.job(allocation.job)
