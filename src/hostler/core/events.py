@@ -64,6 +64,10 @@ class EventKind(StrEnum):
     LEASE_RETIRING = "lease_retiring"
     TOKEN_CREATED = "token_created"
     TOKEN_REVOKED = "token_revoked"
+    POOL_SIZES_CHANGED = "pool_sizes_changed"
+    GROWTH_STOPPED = "growth_stopped"
+    GROWTH_RESUMED = "growth_resumed"
+    GROWTH_RETRIED = "growth_retried"
     COMMAND_GIVEN_UP = "command_given_up"
     RECOVERY_HELD_BACK = "recovery_held_back"
 

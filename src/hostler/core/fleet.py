@@ -17,6 +17,7 @@ from hostler.core.tables import Table, Timers
 from hostler.core.wakes import wake_at_ms
 from hostler.model import (
     Allocation,
+    Breaker,
     Bundle,
     Cooldown,
     Counter,
@@ -30,6 +31,7 @@ from hostler.model import (
     Rollout,
     Settings,
     Shift,
+    Sizes,
     TimeZone,
     Token,
     Trace,
@@ -54,6 +56,7 @@ class Fleet:
 
     def __init__(self) -> None:
         self.allocations = Table(Allocation)
+        self.breakers = Table(Breaker)
         self.bundles = Table(Bundle)
         self.cooldowns = Table(Cooldown)
         self.counters = Table(Counter)
@@ -67,6 +70,7 @@ class Fleet:
         self.rollouts = Table(Rollout)
         self.settings_table = Table(Settings)
         self.shifts = Table(Shift)
+        self.sizes = Table(Sizes)
         self.time_zones = Table(TimeZone)
         self.tokens = Table(Token)
         self.traces = Table(Trace)

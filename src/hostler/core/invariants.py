@@ -10,12 +10,23 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hostler.base.errors import Defect
-from hostler.core import node_invariants
+from hostler.core import node_invariants, pool_invariants
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
-from hostler.core.node_invariants import Broken
+from hostler.core.pool_invariants import Broken
 from hostler.core.slot_choice import slot_for
-from hostler.model import Allocation, Lease, Node, OutboxEntry, Replica, Rollout, Shift
+from hostler.model import (
+    Allocation,
+    Breaker,
+    Lease,
+    Node,
+    OutboxEntry,
+    Pool,
+    Replica,
+    Rollout,
+    Shift,
+    Sizes,
+)
 from hostler.model.allocation import AllocationPhase
 from hostler.model.lease import LeasePhase
 from hostler.model.node import NodePhase
@@ -208,6 +219,9 @@ _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
     Rollout.KIND: _rollout,
     Shift.KIND: _shift,
     OutboxEntry.KIND: _command,
+    Pool.KIND: pool_invariants.of_pool,
+    Sizes.KIND: pool_invariants.of_sizes,
+    Breaker.KIND: pool_invariants.of_breaker,
 }
 
 

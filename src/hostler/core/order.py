@@ -27,10 +27,12 @@ from hostler.core.controllers import (
     preempting,
     provisioning,
     recovery,
+    replacing,
     retention,
     retirement,
     rollouts,
     sizing,
+    timekeeping,
     timetables,
 )
 from hostler.core.txn import Txn
@@ -63,6 +65,7 @@ CONTROLLERS: Final = tuple(
     for number, module in enumerate(
         (
             timetables,
+            timekeeping,
             admission,
             enrollment,
             liveness,
@@ -75,6 +78,7 @@ CONTROLLERS: Final = tuple(
             preempting,
             leasing,
             placing,
+            replacing,
             sizing,
             retirement,
             orphans,

@@ -17,6 +17,7 @@ from hostler.model.record import Counter, Record
 from hostler.model.replica import Replica
 from hostler.model.rollout import Rollout
 from hostler.model.settings import Settings
+from hostler.model.sizes import Breaker, Sizes
 from hostler.model.timetable import Shift
 from hostler.model.token import Token
 from hostler.model.trace import Trace
@@ -25,6 +26,7 @@ KINDS: dict[str, type[Record]] = {
     kind.KIND: kind
     for kind in (
         Allocation,
+        Breaker,
         Bundle,
         Cooldown,
         Counter,
@@ -38,6 +40,7 @@ KINDS: dict[str, type[Record]] = {
         Rollout,
         Settings,
         Shift,
+        Sizes,
         TimeZone,
         Token,
         Trace,
@@ -48,6 +51,7 @@ KINDS: dict[str, type[Record]] = {
 __all__ = [
     "KINDS",
     "Allocation",
+    "Breaker",
     "Bundle",
     "Cooldown",
     "Counter",
@@ -62,6 +66,7 @@ __all__ = [
     "Rollout",
     "Settings",
     "Shift",
+    "Sizes",
     "TimeZone",
     "Token",
     "Trace",

@@ -13,6 +13,7 @@ from hostler.core.absorb import (
     agents,
     bundles,
     configuration,
+    growth,
     leases,
     nodes,
     outcomes,
@@ -41,6 +42,7 @@ from hostler.core.inputs import (
     ReleaseLease,
     Request,
     ResetBundle,
+    RetryGrowth,
     RevokeToken,
     ServerStarted,
     SilenceNoticed,
@@ -96,6 +98,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
             nodes.uncordon(txn, one)
         case DrainNode():
             nodes.drain(txn, one)
+        case RetryGrowth():
+            growth.retry(txn, one)
         case AcquireLease():
             acquiring.acquire(txn, one)
         case CreateToken():

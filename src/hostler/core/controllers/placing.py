@@ -1,6 +1,6 @@
 """Placing: gives each replica that wants one a place, and starts what its node is ready for.
 
-Reads:    replicas, allocations, nodes, bundles, pools, cooldowns, settings.
+Reads:    replicas, allocations, nodes, bundles, pools, cooldowns, breakers, providers, settings.
 Writes:   replicas (pending to placed, or why not), allocations (reserved, starting), nodes (held;
           new ones through growth), traces.
 Sends:    StartAllocation `"{allocation_id}/start/{epoch}"`.
@@ -28,9 +28,20 @@ from hostler.core.placement.buy import Wanted
 from hostler.core.placement.demand import Demand, demand_of, plain
 from hostler.core.placement.feasible import refusal, standing_of
 from hostler.core.placement.walk import Verdict, decide
+from hostler.core.provider_pauses import pools_let_in
 from hostler.core.tables import Order
 from hostler.core.txn import Txn
-from hostler.model import Allocation, Bundle, Cooldown, Node, Pool, Replica, Settings
+from hostler.model import (
+    Allocation,
+    Breaker,
+    Bundle,
+    Cooldown,
+    Node,
+    Pool,
+    ProviderState,
+    Replica,
+    Settings,
+)
 from hostler.model.allocation import AllocationPhase
 from hostler.model.bundle import Fallback, Job
 from hostler.model.node import NodePhase
@@ -38,7 +49,17 @@ from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase
 
-READS: Final = (Replica, Allocation, Node, Bundle, Pool, Cooldown, Settings)
+READS: Final = (
+    Replica,
+    Allocation,
+    Node,
+    Bundle,
+    Pool,
+    Cooldown,
+    Breaker,
+    ProviderState,
+    Settings,
+)
 
 
 def reconcile(txn: Txn) -> None:
@@ -88,7 +109,9 @@ def _groups_to_try(
     waiting = txn.fleet.index.replicas_pending.buckets()
     if not waiting:
         return []
-    if txn.changed_keys(Pool) or txn.changed_keys(Cooldown) or txn.changed_keys(Settings):
+    if any(txn.changed_keys(kind) for kind in (Pool, Cooldown, Breaker, Settings)) or any(
+        state.launch_next_at_ms is not None for state in txn.changed(ProviderState)
+    ):
         return waiting
     openings = [node for node in nodes if not standing_of(node) and node.lease_count == 0]
     growth_pools = _pools_that_may_grow(txn, nodes)
@@ -127,11 +150,12 @@ def _freshly_pending(txn: Txn) -> Iterator[Replica]:
 
 def _pools_that_may_grow(txn: Txn, nodes: Sequence[Node]) -> frozenset[str]:
     """Return the pools of nodes that have just moved on: a bound on machines may have eased."""
-    return frozenset(
+    moved = {
         node.pool
         for node in nodes
         if node.phase_since_at_ms == txn.now_ms and node.phase is not NodePhase.REQUESTED
-    )
+    }
+    return frozenset(moved.union(pools_let_in(txn.fleet, nodes, txn.now_ms)))
 
 
 def _has_opening(

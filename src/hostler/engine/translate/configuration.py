@@ -8,11 +8,35 @@ from collections.abc import Iterator
 import msgspec
 
 from hostler.base.encoding import encode
-from hostler.base.units import cores_milli, duration_ms, money_microusd, size_bytes
+from hostler.base.units import (
+    cores_milli,
+    duration_ms,
+    money_microusd,
+    size_bytes,
+    time_of_day_ms,
+)
 from hostler.core.inputs import ApplyConfiguration, FleetSettings
+from hostler.engine.time_zones import read_time_zones, time_zone_problem
 from hostler.model import Pool
-from hostler.model.pool import Band, LaunchMode, Offer, Reliability, Reuse, Tier, TierKind
-from hostler.model.settings import BronzeVictims, Preemption, RecoveryLimits, Retention
+from hostler.model.calendar import Weekday, Window
+from hostler.model.pool import (
+    Band,
+    LaunchMode,
+    Offer,
+    Reliability,
+    Reuse,
+    Rollout,
+    SizeWindow,
+    Tier,
+    TierKind,
+)
+from hostler.model.settings import (
+    BronzeVictims,
+    Preemption,
+    ProviderLimits,
+    RecoveryLimits,
+    Retention,
+)
 from hostler.model.shape import Capability, Shape
 from hostler.providers.registry import Registry
 from hostler.wire.documents import (
@@ -23,6 +47,7 @@ from hostler.wire.documents import (
     capability_of,
 )
 from hostler.wire.documents.config import FleetDocument, OfferDocument, PreemptionDocument
+from hostler.wire.documents.windows import WindowDocument, days_of
 from hostler.wire.documents.work import ShapeDocument
 
 
@@ -41,6 +66,20 @@ def provider_problems(document: ConfigDocument, registry: Registry) -> list[Docu
     ]
 
 
+def time_zone_problems(document: ConfigDocument) -> list[DocumentProblem]:
+    """Return which time zones are not in the zone database, with paths from the root."""
+    return [
+        DocumentProblem(
+            path=f"pools.{name}.windows[{index}].time_zone",
+            code="unknown_time_zone",
+            message=problem,
+        )
+        for name, pool in document.pools.items()
+        for index, window in enumerate(pool.windows)
+        if (problem := time_zone_problem(window.time_zone)) is not None
+    ]
+
+
 def _tiers(document: ConfigDocument) -> Iterator[tuple[str, TierDocument]]:
     for name, pool in document.pools.items():
         for index, tier in enumerate(pool.tiers):
@@ -48,7 +87,12 @@ def _tiers(document: ConfigDocument) -> Iterator[tuple[str, TierDocument]]:
 
 
 def apply_configuration(
-    document: ConfigDocument, *, request_id: str, principal: str, idempotency_key: str = ""
+    document: ConfigDocument,
+    *,
+    now_ms: int,
+    request_id: str,
+    principal: str,
+    idempotency_key: str = "",
 ) -> ApplyConfiguration:
     """Read a checked document. An id is made up if it has none; the core uses it once only."""
     return ApplyConfiguration(
@@ -58,6 +102,10 @@ def apply_configuration(
         fleet_id=document.fleet.id or new_fleet_id(),
         settings=_settings(document.fleet),
         pools=tuple(_pool(name, pool) for name, pool in sorted(document.pools.items())),
+        time_zones=read_time_zones(
+            (window.time_zone for pool in document.pools.values() for window in pool.windows),
+            now_ms,
+        ),
     )
 
 
@@ -72,6 +120,14 @@ def _settings(document: FleetDocument) -> FleetSettings:
         orphan_grace_ms=duration_ms(timing.orphan_grace),
         lost_node_count_max=timing.lost_nodes_max,
         brake_window_ms=duration_ms(timing.brake_window),
+        providers=tuple(
+            ProviderLimits(
+                provider=name,
+                launch_count_max=limits.launches_max,
+                launches_per_minute_max=limits.launches_per_minute_max,
+            )
+            for name, limits in sorted(document.providers.items())
+        ),
         ageing_ms=duration_ms(document.placement.ageing),
         preemption=_preemption(document.placement.preemption),
         recovery=RecoveryLimits(
@@ -107,9 +163,18 @@ def _pool(name: str, document: PoolDocument) -> Pool:
     return Pool(
         name=name,
         tiers=tuple(_tier(tier) for tier in document.tiers),
+        is_enabled=document.enabled,
         reuse=Reuse(document.reuse),
         node_count_max=document.node_count_max,
         warm_count=document.warm,
+        node_count_min=document.min,
+        windows=tuple(_window(window) for window in document.windows),
+        rollout=Rollout(
+            surge_count_max=document.rollout.surge,
+            unavailable_count_max=document.rollout.unavailable,
+        ),
+        age_ms_max=None if document.age_max is None else duration_ms(document.age_max),
+        boot_failure_count_max=document.boot_failures_max,
         spare_count=0 if spares is None else spares.count,
         spare_band=None if spares is None or spares.band is None else Band(spares.band),
         slot_count=document.slots,
@@ -123,6 +188,21 @@ def _pool(name: str, document: PoolDocument) -> Pool:
         waiting_count_max=document.waiting_max,
         use_count_max=document.uses_max,
         launch_count_max=document.launches_max,
+    )
+
+
+def _window(document: WindowDocument) -> SizeWindow:
+    return SizeWindow(
+        name=document.name,
+        window=Window(
+            time_zone=document.time_zone,
+            days=tuple(Weekday(day) for day in days_of(document.days)),
+            from_ms=time_of_day_ms(document.start),
+            to_ms=time_of_day_ms(document.end),
+        ),
+        warm_count=document.warm,
+        node_count_min=document.min,
+        node_count_max=document.node_count_max,
     )
 
 

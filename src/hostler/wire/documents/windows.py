@@ -55,4 +55,4 @@ class WindowDocument(Document, frozen=True, kw_only=True):
     """At or before `start`: on the day after."""
     warm: Count | None = None
     min: Count | None = None
-    max: CountFromOne | None = None
+    node_count_max: CountFromOne | None = None

@@ -65,6 +65,7 @@ from hostler.wire.http.leases import (
     RunStart,
 )
 from hostler.wire.http.nodes import (
+    BootFailureView,
     CordonRequest,
     CordonView,
     DrainRequest,
@@ -76,6 +77,8 @@ from hostler.wire.http.nodes import (
     PoolView,
     TenantView,
     TierView,
+    WindowComingView,
+    WindowsView,
 )
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
 from hostler.wire.http.shapes import CapabilityView, DeviceView, RequirementView, ShapeView
@@ -87,6 +90,7 @@ __all__ = [
     "AcquireRequest",
     "AllocationView",
     "AttemptView",
+    "BootFailureView",
     "BundleView",
     "CandidateView",
     "CapabilityView",
@@ -151,5 +155,7 @@ __all__ = [
     "VictimView",
     "WayView",
     "WhyView",
+    "WindowComingView",
+    "WindowsView",
     "problem",
 ]
