@@ -15,6 +15,7 @@ from hostler.model.launch import Disconnect, Launch
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.node import NodePhase
 from hostler.model.pool import Band, Reuse, Rollout, SizeWindow
+from hostler.model.rollout import Steering
 from hostler.model.settings import BronzeVictims, Preemption, ProviderLimits
 from hostler.model.shape import CapabilityRequest, Requirement, Shape
 from hostler.model.timetable import Missed, Timetable
@@ -210,7 +211,7 @@ class History:
             case 3:
                 return given.ResetBundle(bundle_id=name, **self._who())
             case 4:
-                steering = self.one_of(list(given.Steering))
+                steering = self.one_of(list(Steering))
                 return given.SteerRollout(bundle_id=name, steering=steering, **self._who())
             case _:
                 disconnect = self.one_of((Disconnect.STOP, Disconnect.KEEP))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
 from hostler.base.units import format_duration, format_size
+from hostler.cli.lives import moves_to, restarts_text
 from hostler.cli.output import At, Cell, Column, fields, table
 from hostler.cli.remote import now_ms
 from hostler.cli.tables import (
@@ -273,17 +274,6 @@ def _bundle(client: SyncClient, view: BundleView) -> list[str]:
     ]
 
 
-def _restarts(view: ReplicaView) -> Cell:
-    causes = ", ".join(f"{count} {cause}" for cause, count in view.restart_causes.items())
-    return f"{view.restart_count} ({causes})" if causes else view.restart_count
-
-
-def _moves_to(view: ReplicaView) -> str | None:
-    if view.migrating_to is None:
-        return None
-    return view.migrating_to or "a second place, which is not found yet"
-
-
 def _replica(client: SyncClient, view: ReplicaView) -> list[str]:
     waits = f"{view.reason}: {view.reason_detail}" if view.reason_detail else view.reason
     retry_ms = None if view.retry_at_ms is None else max(0, view.retry_at_ms - now_ms())
@@ -299,8 +289,8 @@ def _replica(client: SyncClient, view: ReplicaView) -> list[str]:
         ("Room is made on", None if view.claim is None else view.claim.node_id),
         ("Gave way to", None if view.preempted is None else view.preempted.by),
         ("Tried again in", None if retry_ms is None else format_duration(retry_ms)),
-        ("Restarts that count", _restarts(view)),
-        ("Moves to", _moves_to(view)),
+        ("Restarts that count", restarts_text(view)),
+        ("Moves to", moves_to(view)),
         ("Degraded by", ", ".join(view.degraded_by)),
         ("Generation", view.generation),
     ]

@@ -6,8 +6,6 @@ reply repeats, and the `principal` who asked.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import msgspec
 
 from hostler.base.ids import (
@@ -24,6 +22,7 @@ from hostler.model.bundle import Fallback, Job, RolloutPolicy, SpreadRule
 from hostler.model.calendar import TimeZone
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.pool import Pool
+from hostler.model.rollout import Steering
 from hostler.model.settings import (
     AGEING_MS,
     Preemption,
@@ -77,14 +76,6 @@ class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configur
     pools: tuple[Pool, ...]
     time_zones: tuple[TimeZone, ...] = ()
     """Every zone that it names, as the shell read it just now."""
-
-
-class Steering(StrEnum):
-    """What an operator says to a rollout."""
-
-    PAUSE = "pause"
-    RESUME = "resume"
-    UNDO = "undo"
 
 
 class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):

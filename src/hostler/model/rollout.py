@@ -34,6 +34,14 @@ class RolloutTrigger(StrEnum):
     FINISHED = "finished"
 
 
+class Steering(StrEnum):
+    """What an operator says to a rollout."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    UNDO = "undo"
+
+
 _P = RolloutPhase
 _T = RolloutTrigger
 

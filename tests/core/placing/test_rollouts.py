@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from hostler.core.inputs import Steering
 from hostler.core.replies import Refused
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
 from hostler.model.bundle import OnFailure, RolloutPolicy
 from hostler.model.launch import Launch, TcpReadiness
 from hostler.model.pool import Band
 from hostler.model.replica import ReplicaPhase
-from hostler.model.rollout import RolloutPhase
+from hostler.model.rollout import RolloutPhase, Steering
 from hostler.model.shape import Requirement
 from hostler.testing.builders import a_job, a_node
 from tests.core.placing.conftest import NewTheatre

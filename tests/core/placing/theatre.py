@@ -21,7 +21,6 @@ from hostler.core.inputs import (
     ServerStarted,
     SilenceNoticed,
     StartJob,
-    Steering,
     SteerRollout,
     StopJob,
     SubmitBundle,
@@ -32,6 +31,7 @@ from hostler.model.allocation import EndCause, Ended
 from hostler.model.bundle import Job
 from hostler.model.node import NodePhase
 from hostler.model.record import Record
+from hostler.model.rollout import Steering
 from hostler.model.shape import Shape
 from hostler.testing.builders import (
     World,

@@ -13,9 +13,10 @@ from hostler.api.http import Operation, Parameter, Query, answer, described, pat
 from hostler.base.ids import BundleId
 from hostler.core.calendar import DAY_MS
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import Steering, SteerRollout
+from hostler.core.inputs import SteerRollout
 from hostler.core.timetable import upcoming
 from hostler.model import Rollout
+from hostler.model.rollout import Steering
 from hostler.model.token import Role
 from hostler.wire.http import RolloutView, UpcomingPage
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hostler.core import rollout
 from hostler.core.events import EventKind
-from hostler.core.inputs import Steering, SteerRollout
+from hostler.core.inputs import SteerRollout
 from hostler.core.txn import Txn
 from hostler.model import Rollout
 from hostler.model.bundle import BundlePhase
-from hostler.model.rollout import RolloutPhase, RolloutTrigger
+from hostler.model.rollout import RolloutPhase, RolloutTrigger, Steering
 
 
 def steer(txn: Txn, one: SteerRollout) -> None:

@@ -10,7 +10,6 @@ from hostler.core.inputs import (
     DeleteBundle,
     ResetBundle,
     StartJob,
-    Steering,
     SteerRollout,
     StopJob,
     SubmitBundle,
@@ -34,6 +33,7 @@ from hostler.model.launch import (
     TcpReadiness,
 )
 from hostler.model.pool import Band
+from hostler.model.rollout import Steering
 from hostler.model.shape import CapabilityRequest, Requirement
 from hostler.model.timetable import Missed, Timetable
 from hostler.sim.client import Client
