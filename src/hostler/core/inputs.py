@@ -20,6 +20,7 @@ from hostler.base.ids import (
 from hostler.model.allocation import Ended
 from hostler.model.bundle import Fallback, Job, RolloutPolicy, SpreadRule
 from hostler.model.calendar import TimeZone
+from hostler.model.disruption import DisruptionBudget
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.pool import Pool
 from hostler.model.rollout import Steering
@@ -65,6 +66,7 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     retention: Retention
     ageing_ms: int = AGEING_MS
     preemption: Preemption = Preemption()
+    disruption_budgets: tuple[DisruptionBudget, ...] = ()
 
 
 class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configuration"):
@@ -90,6 +92,7 @@ class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
     is_gang: bool = False
     spread: tuple[SpreadRule, ...] = ()
     is_primary_interruptible: bool = True
+    disruption_budgets: tuple[DisruptionBudget, ...] = ()
     labels: dict[str, str] = {}
     rollout: RolloutPolicy = RolloutPolicy()
     timetable: Timetable | None = None

@@ -74,6 +74,7 @@ def _desired(txn: Txn, one: SubmitBundle, known: Bundle | None) -> Bundle:
             is_gang=one.is_gang,
             spread=one.spread,
             is_primary_interruptible=one.is_primary_interruptible,
+            disruption_budgets=one.disruption_budgets,
             labels=one.labels,
             rollout=one.rollout,
             timetable=one.timetable,
