@@ -140,7 +140,7 @@ def _give_new_chance(txn: Txn, bundle: Bundle) -> None:
                 replica,
                 ReplicaTrigger.CLEARED,
                 generation=bundle.generation,
-                restart_at_ms=(),
+                restarts=(),
                 reason=None,
                 waiting_since_at_ms=txn.now_ms,
             )

@@ -14,7 +14,7 @@ def shape(record: Shape) -> ShapeView:
         memory_bytes=record.memory_bytes,
         capabilities=None
         if record.capabilities is None
-        else [_capability(one) for one in record.capabilities],
+        else [capability(one) for one in record.capabilities],
         devices=[
             DeviceView(kind=one.kind, device_id=one.device_id, attributes=dict(one.attributes))
             for one in record.devices
@@ -28,7 +28,7 @@ def requirement(record: Requirement) -> RequirementView:
         capacity=record.capacity,
         cores_milli=record.cores_milli,
         memory_bytes=record.memory_bytes,
-        capabilities=[_capability(one) for one in record.capabilities],
+        capabilities=[capability(one) for one in record.capabilities],
     )
 
 
@@ -52,5 +52,6 @@ def required(view: RequirementView) -> Requirement:
     )
 
 
-def _capability(one: Capability | CapabilityRequest) -> CapabilityView:
+def capability(one: Capability | CapabilityRequest) -> CapabilityView:
+    """Show a capability that is there, or is asked for."""
     return CapabilityView(name=one.name, count=one.count, attributes=dict(one.attributes))

@@ -12,6 +12,7 @@ from hostler.api.routes import (
     plans,
     pools,
     rollouts,
+    services,
     system,
     tokens,
 )
@@ -24,6 +25,7 @@ ROUTES = [
     *rollouts.ROUTES,
     *plans.ROUTES,
     *pools.ROUTES,
+    *services.ROUTES,
     *explanations.ROUTES,
     *leases.ROUTES,
     *execs.ROUTES,

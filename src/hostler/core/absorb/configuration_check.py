@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from hostler.core import limits
 from hostler.core.absorb.services_check import problems_of_services
 from hostler.core.absorb.sizes_check import problems_of_sizes
+from hostler.core.disruption import problems_of_budgets
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import ApplyConfiguration, FleetSettings
 from hostler.core.replies import Problem
@@ -31,6 +32,8 @@ def problems_of(fleet: Fleet, one: ApplyConfiguration) -> list[Problem]:
         zones = [zone.name for zone in one.time_zones]
         found += problems_of_sizes(f"pools[{number}]", pool, zones)
     found += problems_of_services(fleet, one)
+    budgets, zones = one.settings.disruption_budgets, [zone.name for zone in one.time_zones]
+    found += problems_of_budgets("settings.disruption_budgets", budgets, zones)
     return found
 
 

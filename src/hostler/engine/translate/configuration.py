@@ -17,6 +17,12 @@ from hostler.base.units import (
 )
 from hostler.core.inputs import ApplyConfiguration, FleetSettings
 from hostler.engine.time_zones import read_time_zones, time_zone_problem
+from hostler.engine.translate.disruption import (
+    budget_zone_problems,
+    budget_zones,
+    disruption_budgets,
+)
+from hostler.engine.translate.services import node_service
 from hostler.model import Pool
 from hostler.model.calendar import Weekday, Window
 from hostler.model.pool import (
@@ -77,7 +83,7 @@ def time_zone_problems(document: ConfigDocument) -> list[DocumentProblem]:
         for name, pool in document.pools.items()
         for index, window in enumerate(pool.windows)
         if (problem := time_zone_problem(window.time_zone)) is not None
-    ]
+    ] + list(budget_zone_problems("fleet.disruption_budgets", document.fleet.disruption_budgets))
 
 
 def _tiers(document: ConfigDocument) -> Iterator[tuple[str, TierDocument]]:
@@ -102,8 +108,14 @@ def apply_configuration(
         fleet_id=document.fleet.id or new_fleet_id(),
         settings=_settings(document.fleet),
         pools=tuple(_pool(name, pool) for name, pool in sorted(document.pools.items())),
+        services=tuple(
+            node_service(name, each) for name, each in sorted(document.services.items())
+        ),
         time_zones=read_time_zones(
-            (window.time_zone for pool in document.pools.values() for window in pool.windows),
+            [
+                *(window.time_zone for pool in document.pools.values() for window in pool.windows),
+                *budget_zones(document.fleet.disruption_budgets),
+            ],
             now_ms,
         ),
     )
@@ -130,6 +142,7 @@ def _settings(document: FleetDocument) -> FleetSettings:
         ),
         ageing_ms=duration_ms(document.placement.ageing),
         preemption=_preemption(document.placement.preemption),
+        disruption_budgets=disruption_budgets(document.disruption_budgets),
         recovery=RecoveryLimits(
             restart_count_max=recovery.restarts_max,
             bundle_restart_count_max=recovery.bundle_restarts_max,

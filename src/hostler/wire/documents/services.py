@@ -1,4 +1,4 @@
-"""Node services, and bounds on moving what runs, as `hostler.yaml` says them."""
+"""Node services, as `hostler.yaml` says them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hostler.wire.documents.bundle import RunDocument
-from hostler.wire.documents.text import Count, Duration, Name, TimeOfDay
-from hostler.wire.documents.windows import Day
+from hostler.wire.documents.text import Duration, Name
 from hostler.wire.documents.work import Capabilities, Document, RequiresDocument
 
 TierName = Annotated[str, Meta(pattern="^[^/]+/[^/]+$", description="As `POOL/TIER`.")]
@@ -32,29 +31,3 @@ class ServiceDocument(Document, frozen=True, kw_only=True):
     meant any more before its copy ends."""
     linger: Duration = "5m"
     """How long a lazy one stays when the last that needs it has gone."""
-
-
-class StretchDocument(Document, frozen=True, kw_only=True):
-    """A stretch of the week."""
-
-    time_zone: str
-    """As the zone database spells it: Europe/Berlin."""
-    days: Annotated[list[Day], Meta(min_length=1)]
-    """On which it begins."""
-    start: TimeOfDay
-    end: TimeOfDay
-    """At or before `start`: on the day after."""
-
-
-class DisruptionBudgetDocument(Document, frozen=True, kw_only=True):
-    """A bound on moving what runs well: drains, rollouts, repayment, consolidation."""
-
-    name: Name
-    labels: dict[str, str] = {}
-    """Bundles with all of these labels; left out: all bundles."""
-    unavailable_max: Count | None = None
-    """Replicas that may be away, or on the move, at once; 0: nothing is moved."""
-    ready_min: Count | None = None
-    """Ready replicas that must be left."""
-    windows: list[StretchDocument] = []
-    """When it holds; left out: always."""

@@ -82,6 +82,7 @@ from hostler.wire.http.nodes import (
     WindowsView,
 )
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
+from hostler.wire.http.services import ServiceOnNodeView, ServicesView, ServiceView
 from hostler.wire.http.shapes import CapabilityView, DeviceView, RequirementView, ShapeView
 
 __all__ = [
@@ -145,6 +146,9 @@ __all__ = [
     "RunOutput",
     "RunSignal",
     "RunStart",
+    "ServiceOnNodeView",
+    "ServiceView",
+    "ServicesView",
     "SettingsView",
     "ShapeView",
     "SpreadView",
