@@ -46,6 +46,8 @@ class EventKind(StrEnum):
     LEASE_SETTLED = "lease_settled"
     TOKEN_CREATED = "token_created"
     TOKEN_REVOKED = "token_revoked"
+    BUDGET_WARNED = "budget_warned"
+    SPEND_UNATTRIBUTED = "spend_unattributed"
     COMMAND_GIVEN_UP = "command_given_up"
     RECOVERY_HELD_BACK = "recovery_held_back"
 

@@ -17,10 +17,12 @@ from hostler.core.tables import Table, Timers
 from hostler.core.wakes import wake_at_ms
 from hostler.model import (
     Allocation,
+    Budget,
     Bundle,
     Cooldown,
     Counter,
     Lease,
+    Meter,
     Node,
     OutboxEntry,
     Pool,
@@ -28,6 +30,7 @@ from hostler.model import (
     Receipt,
     Replica,
     Settings,
+    SpendRow,
     TimeZone,
     Token,
     Trace,
@@ -53,9 +56,11 @@ class Fleet:
     def __init__(self) -> None:
         self.allocations = Table(Allocation)
         self.bundles = Table(Bundle)
+        self.budgets = Table(Budget)
         self.cooldowns = Table(Cooldown)
         self.counters = Table(Counter)
         self.leases = Table(Lease)
+        self.meters = Table(Meter)
         self.nodes = Table(Node)
         self.commands = Table(OutboxEntry)
         self.pools = Table(Pool)
@@ -63,6 +68,7 @@ class Fleet:
         self.receipts = Table(Receipt)
         self.replicas = Table(Replica)
         self.settings_table = Table(Settings)
+        self.spend = Table(SpendRow)
         self.time_zones = Table(TimeZone)
         self.tokens = Table(Token)
         self.traces = Table(Trace)

@@ -8,6 +8,7 @@ new record counts from the moment it is written (G-012), long before a machine e
 from __future__ import annotations
 
 from hostler.base.ids import NodeId
+from hostler.core.budgets import hold_back, node_refusal, reserve_ms_of
 from hostler.core.events import EventKind
 from hostler.core.keys import tier_key
 from hostler.core.slots import misfit
@@ -57,6 +58,7 @@ def request_node(
             is_spare=is_spare,
             spare_band=spare_band,
             slot_count=pool.slot_count,
+            reserve_ms=reserve_ms_of(pool, tier),
         )
     )
     txn.emit(
@@ -83,6 +85,10 @@ def growth_obstacle(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> Reason | 
     requested_count = index.nodes_by_pool_phase.count(f"{pool.name}/{NodePhase.REQUESTED.value}")
     if requested_count >= pool.launch_count_max:
         return Reason.LAUNCHES_IN_FLIGHT
+    refusal = node_refusal(txn.fleet, pool, tier, offer)
+    if refusal is not None:
+        hold_back(txn, refusal)
+        return refusal.reason
     return None
 
 

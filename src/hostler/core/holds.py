@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hostler.core import outbox
+from hostler.core import books, outbox
 from hostler.core.events import EventKind
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Lease, Node
@@ -71,6 +71,7 @@ def grant_lease(
         heartbeat_at_ms=txn.now_ms,
         expires_at_ms=txn.now_ms + lease.lease_ms,
         ends_at_ms=ends_at_ms,
+        meter=books.lease_meter(txn, lease.pool, node),
     )
 
 
@@ -80,6 +81,7 @@ def settle_lease(txn: Txn, lease: Lease, outcome: LeaseOutcome, detail: str = ""
     The slot is free at once: the next lease has a higher epoch, and its commands reach the agent
     after the order to end this one. After any outcome but a healthy one the node is not held again.
     """
+    books.close_lease(txn, lease)
     settled = txn.move(lease, LeaseTrigger.SETTLED, outcome=outcome, outcome_detail=detail)
     txn.emit(
         EventKind.LEASE_SETTLED,
@@ -202,6 +204,7 @@ def end_allocation(txn: Txn, allocation: Allocation, ended: Ended) -> Allocation
     done = txn.move(allocation, AllocationTrigger.ENDED, ended=ended)
     node = txn.fleet.nodes.get(allocation.node_id)
     if node is not None:
+        books.close_allocation(txn, allocation, node)
         _release(txn, node, allocation_count=node.allocation_count - 1)
     return done
 

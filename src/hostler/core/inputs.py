@@ -16,6 +16,7 @@ from hostler.model.lease import LeaseOutcome
 from hostler.model.pool import Pool
 from hostler.model.settings import RecoveryLimits, Retention
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
+from hostler.model.spend import Budget, SpendSettings
 from hostler.model.token import Role
 
 
@@ -46,6 +47,7 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     brake_window_ms: int
     recovery: RecoveryLimits
     retention: Retention
+    spend: SpendSettings = SpendSettings()
 
 
 class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configuration"):
@@ -55,6 +57,7 @@ class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configur
     """Used only when the store is new."""
     settings: FleetSettings
     pools: tuple[Pool, ...]
+    budgets: tuple[Budget, ...] = ()
     time_zones: tuple[TimeZone, ...] = ()
     """Every zone that it names, as the shell read it just now."""
 
@@ -250,6 +253,8 @@ class MachineFact(msgspec.Struct, frozen=True, kw_only=True):
     pool: str = ""
     tier: str = ""
     created_at_ms: int = 0
+    started_at_ms: int | None = None
+    """When it began to cost; `None`: when it was created."""
     hostname: str = ""
 
 
@@ -260,6 +265,8 @@ class Succeeded(msgspec.Struct, frozen=True, kw_only=True, tag="succeeded"):
     """
 
     machines: tuple[MachineFact, ...] = ()
+    ended_at_ms: int | None = None
+    """When the machine that is gone ended, where its provider can say."""
 
 
 class CommandFailed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hostler.base.errors import Defect
-from hostler.core import node_invariants
+from hostler.core import node_invariants, spend_invariants
+from hostler.core.budgets import lease_refusal
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
 from hostler.core.node_invariants import Broken
-from hostler.model import Allocation, Lease, Node, OutboxEntry, Replica
+from hostler.model import Allocation, Lease, Meter, Node, OutboxEntry, Replica
 from hostler.model.allocation import AllocationPhase
 from hostler.model.lease import LeasePhase
 from hostler.model.node import NodePhase
@@ -43,6 +44,7 @@ def _lease(fleet: Fleet, lease: Lease) -> Iterator[Broken]:
         yield from _waiting(fleet, lease)
     if lease.phase is not LeasePhase.HELD:
         return
+    yield from spend_invariants.of_lease(fleet, lease)
     node = fleet.nodes.get(lease.node_id)
     if node is None or node.phase is NodePhase.RETIRED:
         yield "INV-LEASE-2", "a lease is held on a node that is gone"
@@ -64,7 +66,8 @@ def _waiting(fleet: Fleet, lease: Lease) -> Iterator[Broken]:
         cap is not None
         and fleet.index.leases_waiting.held_count(pool.name, lease.fairness_key) >= cap
     )
-    if not is_capped and fleet.index.nodes_free.first(pool.name, lease.requirement) is not None:
+    free = fleet.nodes.get(fleet.index.nodes_free.first(pool.name, lease.requirement))
+    if not is_capped and free is not None and lease_refusal(fleet, pool, lease, free) is None:
         yield "INV-LEASE-7", "a lease waits although a slot that it could use is free"
 
 
@@ -143,6 +146,7 @@ def _node_and_room(fleet: Fleet, node: Node) -> Iterator[Broken]:
     yield from _spread(fleet, node)
     yield from node_invariants.of_machine(fleet, node)
     yield from node_invariants.of_lost(fleet, node)
+    yield from spend_invariants.of_node(fleet, node)
 
 
 _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
@@ -169,6 +173,11 @@ def check_all(fleet: Fleet) -> None:
     """
     for kind in _CHECKS:
         _raise_if_broken(fleet, fleet.tables[kind].in_order())
+    for meter in fleet.meters.in_order():
+        for name, message in spend_invariants.of_meter(fleet, meter):
+            raise Defect(name, message, kind=Meter.KIND, key=meter.key)
+    for name, message in spend_invariants.of_totals(fleet):
+        raise Defect(name, message)
 
 
 def check_changed(fleet: Fleet, delta: Delta) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from hostler.base.encoding import encode
 from hostler.core.tables import Line, Order
-from hostler.model import Lease, Pool
+from hostler.model import Budget, Lease, Pool
 from hostler.model.lease import LeasePhase
 from hostler.model.shape import NOTHING_REQUIRED, Requirement
 
@@ -50,9 +50,10 @@ class _Wish:
 class _Key:
     """What one fairness key holds and waits for in one pool."""
 
-    __slots__ = ("groups", "held_count")
+    __slots__ = ("groups", "held_count", "name")
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.held_count = 0
         self.groups: dict[str, _Group] = {}
 
@@ -70,6 +71,8 @@ class LeaseLine:
         self._keys: dict[str, dict[str, _Key]] = {}
         self._counts: dict[str, int] = {}
         self._caps: dict[str, int] = {}
+        self._barred: dict[str, dict[str, None]] = {}
+        """By fairness key, the pools in which a budget holds it back; empty text for all."""
         self._arrivals: dict[str, dict[str, Lease]] = {}
         """By pool, while nobody else waits there: plain requests in the order of their coming, of
         whom most are served within the step and never need a place in any order."""
@@ -102,11 +105,36 @@ class LeaseLine:
         for held in self._keys.get(key, {}).values():
             self._arrange(key, held)
 
+    def update_budget(self, _key: str, old: Budget | None, new: Budget | None) -> None:
+        """Follow one write of a budget: a key that it holds back stands aside."""
+        was, now = _bar(old), _bar(new)
+        if was == now:
+            return
+        for bar, is_set in ((was, False), (now, True)):
+            if bar is None:
+                continue
+            key, pool = bar
+            if is_set:
+                self._barred.setdefault(key, {})[pool] = None
+            else:
+                del self._barred[key][pool]
+                if not self._barred[key]:
+                    del self._barred[key]
+            for name in [pool] if pool else sorted({*self._keys, *self._arrivals}):
+                self._file(name)
+                found = self._keys.get(name, {}).get(key)
+                if found is not None:
+                    self._arrange(name, found)
+
+    def _is_barred(self, pool: str, fairness_key: str) -> bool:
+        pools = self._barred.get(fairness_key)
+        return pools is not None and ("" in pools or pool in pools)
+
     def _arrive(self, lease_id: str, lease: Lease) -> None:
         pool = lease.pool
         self._counts[pool] = self._counts.get(pool, 0) + 1
         arrivals = self._arrivals.get(pool)
-        if pool not in self._caps and _is_plain(lease):
+        if pool not in self._caps and not self._barred and _is_plain(lease):
             if arrivals is None and self._counts[pool] == 1:
                 self._arrivals[pool] = {lease_id: lease}
                 return
@@ -176,7 +204,7 @@ class LeaseLine:
             keys = self._keys[pool] = {}
         found = keys.get(fairness_key)
         if found is None:
-            found = keys[fairness_key] = _Key()
+            found = keys[fairness_key] = _Key(fairness_key)
         return found
 
     def _wish(self, pool: str, text: str, requirement: Requirement) -> _Wish:
@@ -190,6 +218,8 @@ class LeaseLine:
         """Let the groups of a key stand where its first leases do, or aside while it is capped."""
         cap = self._caps.get(pool)
         left = None if cap is None else max(0, cap - key.held_count)
+        if self._barred and self._is_barred(pool, key.name):
+            left = 0
         is_aside = left == 0
         groups = list(key.groups.values())
         if len(groups) > 1 and left:
@@ -258,6 +288,13 @@ class LeaseLine:
         ]
         places = [place for name in names for place in self._members.places(name)]
         return [lease_id for _, lease_id in sorted(places)]
+
+
+def _bar(budget: Budget | None) -> tuple[str, str] | None:
+    """Return the key that a budget holds back, and where."""
+    if budget is None or budget.held_back_at_ms is None or not budget.fairness_key:
+        return None
+    return budget.fairness_key, budget.pool
 
 
 def _order(lease: Lease) -> Order:

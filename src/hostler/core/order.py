@@ -1,9 +1,9 @@
 """The controllers, in the order in which they run.
 
-The order is the order of urgency: what may no longer act is stopped before its room is given away;
-what failed is known before anybody asks for the like again; leases and replicas take what is there
-before anything new is bought; the outbox comes last, so that a command that was superseded within
-the step never leaves.
+The order is the order of urgency: the books are brought up to date before anybody asks what is left;
+what may no longer act is stopped before its room is given away; what failed is known before anybody
+asks for the like again; leases and replicas take what is there before anything new is bought; the
+outbox comes last, so that a command that was superseded within the step never leaves.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from hostler.core.controllers import (
     retention,
     retirement,
     sizing,
+    spending,
 )
 from hostler.core.txn import Txn
 from hostler.model.record import Record
@@ -58,6 +59,7 @@ CONTROLLERS: Final = tuple(
     _controller(module, number)
     for number, module in enumerate(
         (
+            spending,
             admission,
             enrollment,
             liveness,

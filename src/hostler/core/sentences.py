@@ -136,6 +136,14 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "Its fairness key holds as many leases as it may.",
         "Release some, or raise the pool's lease_per_key_max.",
     ),
+    Reason.BUDGET_SPENT: (
+        "What it could cost does not fit into what a budget has left.",
+        "Wait until the budget begins anew or something is given back; or raise its cap.",
+    ),
+    Reason.BUDGET_IN_USE: (
+        "As much is in use at once as a budget allows.",
+        "Wait for something to end, or raise the budget's concurrent cap.",
+    ),
     Reason.BACKING_OFF: (
         "It failed lately and waits for its next try.",
         "Nothing; look at its logs for why it failed.",

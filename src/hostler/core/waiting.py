@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from hostler.core.budgets import lease_refusal, node_refusal
 from hostler.core.slots import misfit
 from hostler.model import Lease, Pool
 from hostler.model.node import NodePhase
@@ -38,6 +39,10 @@ def why_waiting(fleet: Fleet, lease: Lease) -> Why:
             Reason.KEY_CAP_REACHED,
             f"key {lease.fairness_key!r} holds {held_count} leases (lease_per_key_max {cap})",
         )
+    free = fleet.nodes.get(fleet.index.nodes_free.first(pool.name, lease.requirement))
+    refusal = None if free is None else lease_refusal(fleet, pool, lease, free)
+    if refusal is not None:
+        return Why(refusal.reason, refusal.detail)
     count_of = fleet.index.nodes_by_pool_phase.count
     starting_count = sum(
         count_of(f"{pool.name}/{phase.value}")
@@ -51,6 +56,7 @@ def why_waiting(fleet: Fleet, lease: Lease) -> Why:
 def _why_not_growing(fleet: Fleet, pool: Pool, lease: Lease) -> Why:
     full: list[str] = []
     cooling: list[str] = []
+    unpaid: list[Why] = []
     for tier in pool.tiers:
         offers = [
             offer
@@ -66,9 +72,15 @@ def _why_not_growing(fleet: Fleet, pool: Pool, lease: Lease) -> Why:
             )
             continue
         until_at_ms = _cooling_until(fleet, pool, tier, offers)
-        if until_at_ms is None:
+        refusals = [node_refusal(fleet, pool, tier, offer) for offer in offers]
+        if until_at_ms is None and None in refusals:
             return Why(Reason.NO_CAPACITY, _in_use(fleet, pool))
+        unpaid += [Why(each.reason, each.detail) for each in refusals if each is not None]
+        if until_at_ms is None:
+            continue
         cooling.append(f"tier {tier.name} could launch nothing lately, until {until_at_ms}")
+    if unpaid:
+        return unpaid[0]
     if cooling:
         return Why(Reason.OFFER_COOLING_DOWN, "; ".join(cooling))
     if full:

@@ -16,6 +16,7 @@ from hostler.model.receipt import Receipt
 from hostler.model.record import Counter, Record
 from hostler.model.replica import Replica
 from hostler.model.settings import Settings
+from hostler.model.spend import Budget, Meter, SpendRow
 from hostler.model.token import Token
 from hostler.model.trace import Trace
 
@@ -23,10 +24,12 @@ KINDS: dict[str, type[Record]] = {
     kind.KIND: kind
     for kind in (
         Allocation,
+        Budget,
         Bundle,
         Cooldown,
         Counter,
         Lease,
+        Meter,
         Node,
         OutboxEntry,
         Pool,
@@ -34,6 +37,7 @@ KINDS: dict[str, type[Record]] = {
         Receipt,
         Replica,
         Settings,
+        SpendRow,
         TimeZone,
         Token,
         Trace,
@@ -44,10 +48,12 @@ KINDS: dict[str, type[Record]] = {
 __all__ = [
     "KINDS",
     "Allocation",
+    "Budget",
     "Bundle",
     "Cooldown",
     "Counter",
     "Lease",
+    "Meter",
     "Node",
     "OutboxEntry",
     "Pool",
@@ -56,6 +62,7 @@ __all__ = [
     "Record",
     "Replica",
     "Settings",
+    "SpendRow",
     "TimeZone",
     "Token",
     "Trace",

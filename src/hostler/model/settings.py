@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hostler.model.record import Record, Value
+from hostler.model.spend import SpendSettings
 
 
 class RecoveryLimits(Value, frozen=True, kw_only=True):
@@ -61,6 +62,7 @@ class Settings(Record, frozen=True, kw_only=True):
     brake_window_ms: int = 300_000
     recovery: RecoveryLimits = RecoveryLimits()
     retention: Retention = Retention()
+    spend: SpendSettings = SpendSettings()
 
     @property
     def key(self) -> str:

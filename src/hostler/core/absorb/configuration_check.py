@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from hostler.core import limits
+from hostler.core.absorb.budget_check import problems_of_budgets
 from hostler.core.inputs import ApplyConfiguration, FleetSettings
 from hostler.core.replies import Problem
 from hostler.model import Pool
@@ -25,6 +26,7 @@ def problems_of(one: ApplyConfiguration) -> list[Problem]:
     found += _repeated("pools", [pool.name for pool in one.pools])
     for number, pool in enumerate(one.pools):
         found += _pool(f"pools[{number}]", pool)
+    found += problems_of_budgets(one.budgets, one.pools)
     return found
 
 

@@ -63,10 +63,10 @@ def _succeeded(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> None:
         case LaunchMachine():
             machines.launched(txn, command.node_id, facts[0])
         case StopMachine():
-            machines.is_gone(txn, command.node_id)
+            machines.is_gone(txn, command.node_id, outcome.ended_at_ms)
         case CheckMachine():
             if not facts:
-                machines.is_gone(txn, command.node_id)
+                machines.is_gone(txn, command.node_id, outcome.ended_at_ms)
         case ListMachines():
             machines.listed(txn, command.provider, entry.created_at_ms, facts)
         case StartAllocation():

@@ -1,13 +1,15 @@
 """Leasing: gives free slots to those in line, and ends what has run out of time.
 
-Reads:    leases, nodes (free slots), pools, cooldowns (why there is no more).
-Writes:   leases (waiting to held or refused, held to settled), nodes (counts, through holds).
+Reads:    leases, nodes (free slots), pools, cooldowns (why there is no more), budgets.
+Writes:   leases (waiting to held or refused, held to settled), nodes (counts, through holds),
+          budgets (that they hold somebody back).
 Sends:    EndLease (through holds).
 Keeps:    INV-LEASE-1 (no more leases than slots), INV-LEASE-5 (who waits is told why),
           INV-LEASE-6 (nobody waits for a pool that is disabled), INV-LEASE-7 (nor who could be
           served).
 Waits on: Reason.NO_CAPACITY, Reason.MACHINE_STARTING, Reason.LIMIT_REACHED,
-          Reason.OFFER_COOLING_DOWN, Reason.KEY_CAP_REACHED.
+          Reason.OFFER_COOLING_DOWN, Reason.KEY_CAP_REACHED, Reason.BUDGET_SPENT,
+          Reason.BUDGET_IN_USE.
 
 New requests join the line and the line is served in order, so nobody is overtaken who could have
 had the slot (G-07). A lease that no free slot fits, or whose key is at its cap, is passed over and
@@ -20,16 +22,17 @@ from collections.abc import Sequence
 from typing import Final
 
 from hostler.core import limits
+from hostler.core.budgets import hold_back, lease_refusal, pools_about
 from hostler.core.events import EventKind
 from hostler.core.holds import grant_lease, settle_lease
 from hostler.core.slots import could_ever_fit
 from hostler.core.txn import Txn
 from hostler.core.waiting import why_waiting
-from hostler.model import Cooldown, Lease, Node, Pool
+from hostler.model import Budget, Cooldown, Lease, Node, Pool
 from hostler.model.lease import LeaseOutcome, LeasePhase, LeaseTrigger
 from hostler.model.reason import Reason
 
-READS: Final = (Lease, Node, Pool, Cooldown)
+READS: Final = (Lease, Node, Pool, Cooldown, Budget)
 
 
 def reconcile(txn: Txn) -> None:
@@ -44,6 +47,8 @@ def reconcile(txn: Txn) -> None:
     for name in txn.changed_keys(Pool):
         pools[name] = None
         _refuse_unsatisfiable(txn, name)
+    if txn.changed_keys(Budget):
+        pools.update(dict.fromkeys(pools_about(txn.fleet, txn.changed_keys(Budget))))
     lines = [name for name in pools if line.count(name)]
     for name in lines:
         _serve(txn, name)
@@ -121,6 +126,14 @@ def _grant_next(txn: Txn, pool: Pool) -> bool:
         lease = fleet.leases[lease_id]
         node = _slot_for(txn, lease)
         if node is None:
+            continue
+        refusal = lease_refusal(fleet, pool, lease, node)
+        if refusal is not None:
+            hold_back(txn, refusal)
+            if lease.reason is not None:
+                txn.change(lease, reason=refusal.reason)
+            if fleet.budgets[refusal.budget].fairness_key:
+                return True  # its key stands aside now, and lets the next one forward
             continue
         ends_at_ms = None if pool.lease_ms_max is None else txn.now_ms + pool.lease_ms_max
         is_last_use = pool.use_count_max is not None and node.use_count + 1 >= pool.use_count_max

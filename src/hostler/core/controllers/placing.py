@@ -1,6 +1,6 @@
 """Placing: gives each replica that wants one a place, and starts what its node is ready for.
 
-Reads:    replicas, allocations, nodes, bundles, pools, cooldowns, settings.
+Reads:    replicas, allocations, nodes, bundles, pools, cooldowns, settings, budgets.
 Writes:   replicas (pending to placed, or why not), allocations (reserved, starting), nodes (held;
           new ones through growth), traces.
 Sends:    StartAllocation `"{allocation_id}/start/{epoch}"`.
@@ -26,14 +26,14 @@ from hostler.core.placement.feasible import refusal, standing_of
 from hostler.core.placement.walk import Verdict, decide
 from hostler.core.tables import Order
 from hostler.core.txn import Txn
-from hostler.model import Allocation, Bundle, Cooldown, Node, Pool, Replica, Settings
+from hostler.model import Allocation, Budget, Bundle, Cooldown, Node, Pool, Replica, Settings
 from hostler.model.bundle import Job
 from hostler.model.node import NodePhase
 from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase
 
-READS: Final = (Replica, Allocation, Node, Bundle, Pool, Cooldown, Settings)
+READS: Final = (Replica, Allocation, Node, Bundle, Pool, Cooldown, Settings, Budget)
 
 
 def reconcile(txn: Txn) -> None:
@@ -57,7 +57,7 @@ def _groups_to_try(txn: Txn, nodes: Sequence[Node]) -> list[str]:
     fresh = {pending_line(replica) for replica in _freshly_pending(txn)}
     if not waiting:
         return []
-    if txn.changed_keys(Pool) or txn.changed_keys(Cooldown) or txn.changed_keys(Settings):
+    if any(txn.changed_keys(kind) for kind in (Pool, Cooldown, Settings, Budget)):
         return waiting
     openings = [node for node in nodes if not standing_of(node) and node.lease_count == 0]
     growth_pools = _pools_that_may_grow(txn, nodes)

@@ -1,11 +1,11 @@
 """Sizing: asks for the machines that waiting leases, the warm floor and spares lack; lets go idle.
 
-Reads:    pools, nodes, leases (the waiting line), cooldowns.
+Reads:    pools, nodes, leases (the waiting line), cooldowns, budgets.
 Writes:   nodes (asks for new ones, designates spares, says why one is to go).
 Sends:    nothing (provisioning launches, retirement stops).
 Keeps:    INV-POOL-1 (no tier grows above its maximum).
 Waits on: Reason.LIMIT_REACHED, Reason.LAUNCHES_IN_FLIGHT, Reason.OFFER_COOLING_DOWN,
-          Reason.NO_OFFER_FITS, Reason.NO_CAPACITY.
+          Reason.NO_OFFER_FITS, Reason.NO_CAPACITY, Reason.BUDGET_SPENT, Reason.BUDGET_IN_USE.
 
 Per pool, and by counts only: what is on its way serves waiting leases first and the warm floor
 next. Targets are floors of what is *idle*, whatever is held, and the same floors bound what may be
@@ -19,18 +19,19 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hostler.core import growth
+from hostler.core.budgets import pools_about
 from hostler.core.events import EventKind
 from hostler.core.keys import tier_key
 from hostler.core.slots import misfit
 from hostler.core.txn import Txn
 from hostler.core.uses import Use, offer_key, use_key, use_of
-from hostler.model import Cooldown, Lease, Node, Pool
+from hostler.model import Budget, Cooldown, Lease, Node, Pool
 from hostler.model.node import NodePhase, Origin, RetireReason
 from hostler.model.pool import Offer, Tier, TierKind
 from hostler.model.reason import Reason
 from hostler.model.shape import NOTHING_REQUIRED, Requirement
 
-READS: Final = (Pool, Node, Lease, Cooldown)
+READS: Final = (Pool, Node, Lease, Cooldown, Budget)
 
 
 def reconcile(txn: Txn) -> None:
@@ -41,6 +42,8 @@ def reconcile(txn: Txn) -> None:
     names.update(dict.fromkeys(lease.pool for lease in txn.changed(Lease)))
     for key in txn.changed_keys(Cooldown):
         names[key.partition("/")[0]] = None
+    if txn.changed_keys(Budget):
+        names.update(dict.fromkeys(pools_about(fleet, txn.changed_keys(Budget))))
     for node in nodes:
         _let_go_unwanted(txn, node)
     for name in txn.changed_keys(Pool):

@@ -8,6 +8,7 @@ from hostler.base.ids import LeaseId, NodeId
 from hostler.core.explain.answer import Explanation, Why, counted, next_at_ms, notes, why
 from hostler.core.fleet import Fleet
 from hostler.core.sentences import SENTENCES
+from hostler.core.waiting import why_waiting
 from hostler.model import Lease, Node, Pool
 from hostler.model.command import EndLease
 from hostler.model.lease import LeasePhase
@@ -80,7 +81,10 @@ def explain_lease(fleet: Fleet, lease_id: LeaseId) -> Explanation | None:
     if lease is None:
         return None
     reasons: Sequence[Why] = ()
-    if lease.reason is not None:
+    if lease.phase is LeasePhase.WAITING:
+        now = why_waiting(fleet, lease)
+        reasons = (why("record", now.reason, now.detail, lease.requested_at_ms),)
+    elif lease.reason is not None:
         reasons = (why("record", lease.reason, lease.reason_detail, lease.requested_at_ms),)
     return Explanation(
         about=lease_id,

@@ -47,6 +47,8 @@ RULE_AGAIN: Final = "no other place fits than where it failed"
 _WAITS: Final = (
     Reason.LAUNCHES_IN_FLIGHT,
     Reason.OFFER_COOLING_DOWN,
+    Reason.BUDGET_IN_USE,
+    Reason.BUDGET_SPENT,
     Reason.LIMIT_REACHED,
     Reason.EXCLUDED_RECENT_FAILURE,
     Reason.SPREAD_NODE,

@@ -11,6 +11,8 @@ from hostler.engine.translate.configuration import (
     apply_configuration,
     new_fleet_id,
     provider_problems,
+    zone_problems,
+    zones_named,
 )
 
 __all__ = [
@@ -22,4 +24,6 @@ __all__ = [
     "provider_problems",
     "shape_of",
     "submit_bundle",
+    "zone_problems",
+    "zones_named",
 ]

@@ -8,12 +8,21 @@ from collections.abc import Iterator
 import msgspec
 
 from hostler.base.encoding import encode
-from hostler.base.units import cores_milli, duration_ms, money_microusd, size_bytes
+from hostler.base.units import (
+    cores_milli,
+    duration_ms,
+    machine_time_ms,
+    money_microusd,
+    size_bytes,
+)
 from hostler.core.inputs import ApplyConfiguration, FleetSettings
-from hostler.model import Pool
+from hostler.engine.time_zones import time_zone_problem
+from hostler.model import Budget, Pool
+from hostler.model.calendar import TimeZone
 from hostler.model.pool import Band, Offer, Reliability, Tier, TierKind
 from hostler.model.settings import RecoveryLimits, Retention
 from hostler.model.shape import Capability, Shape
+from hostler.model.spend import Period, SpendCap, SpendSettings
 from hostler.providers.registry import Registry
 from hostler.wire.documents import (
     ConfigDocument,
@@ -23,6 +32,7 @@ from hostler.wire.documents import (
     capability_of,
 )
 from hostler.wire.documents.config import FleetDocument, OfferDocument
+from hostler.wire.documents.spend import BudgetDocument, CapDocument, SpendDocument
 from hostler.wire.documents.work import ShapeDocument
 
 
@@ -41,6 +51,19 @@ def provider_problems(document: ConfigDocument, registry: Registry) -> list[Docu
     ]
 
 
+def zones_named(document: ConfigDocument) -> list[str]:
+    """Return the time zones that a document names; `engine.time_zones` reads them."""
+    return [document.fleet.spend.time_zone]
+
+
+def zone_problems(document: ConfigDocument) -> list[DocumentProblem]:
+    """Return what is wrong with the names of time zones, with paths from the document's root."""
+    told = time_zone_problem(document.fleet.spend.time_zone)
+    if told is None:
+        return []
+    return [DocumentProblem(path="fleet.spend.time_zone", code="unknown_time_zone", message=told)]
+
+
 def _tiers(document: ConfigDocument) -> Iterator[tuple[str, TierDocument]]:
     for name, pool in document.pools.items():
         for index, tier in enumerate(pool.tiers):
@@ -48,7 +71,12 @@ def _tiers(document: ConfigDocument) -> Iterator[tuple[str, TierDocument]]:
 
 
 def apply_configuration(
-    document: ConfigDocument, *, request_id: str, principal: str, idempotency_key: str = ""
+    document: ConfigDocument,
+    *,
+    request_id: str,
+    principal: str,
+    idempotency_key: str = "",
+    time_zones: tuple[TimeZone, ...] = (),
 ) -> ApplyConfiguration:
     """Read a checked document. An id is made up if it has none; the core uses it once only."""
     return ApplyConfiguration(
@@ -58,6 +86,8 @@ def apply_configuration(
         fleet_id=document.fleet.id or new_fleet_id(),
         settings=_settings(document.fleet),
         pools=tuple(_pool(name, pool) for name, pool in sorted(document.pools.items())),
+        time_zones=time_zones,
+        budgets=tuple(_budget(name, one) for name, one in sorted(document.budgets.items())),
     )
 
 
@@ -85,7 +115,55 @@ def _settings(document: FleetDocument) -> FleetSettings:
             ended_ms=duration_ms(retention.ended),
             decision_count_max=retention.decisions_max,
         ),
+        spend=_spend(document.spend),
     )
+
+
+def _spend(document: SpendDocument) -> SpendSettings:
+    return SpendSettings(
+        currency=document.currency,
+        time_zone=document.time_zone,
+        day_count_max=document.days_max,
+        month_count_max=document.months_max,
+        key_count_max=document.keys_max,
+    )
+
+
+def _budget(name: str, document: BudgetDocument) -> Budget:
+    periods = (
+        (Period.DAILY, document.daily),
+        (Period.MONTHLY, document.monthly),
+        (Period.LIFETIME, document.lifetime),
+    )
+    at_once = document.concurrent
+    return Budget(
+        name=name,
+        pool=document.pool or "",
+        tier=document.tier or "",
+        fairness_key=document.key or "",
+        caps=tuple(_cap(period, cap) for period, cap in periods if cap is not None),
+        micros_per_hour_max=_money(None if at_once is None else at_once.cost_per_hour),
+        node_count_max=None if at_once is None else at_once.nodes,
+        lease_count_max=None if at_once is None else at_once.leases,
+        warn_percents=tuple(document.warn_at),
+    )
+
+
+def _cap(period: Period, document: CapDocument) -> SpendCap:
+    return SpendCap(
+        period=period,
+        cost_micros=_money(document.cost),
+        node_ms=_machine_time(document.node_time),
+        held_ms=_machine_time(document.lease_time),
+    )
+
+
+def _money(text: str | None) -> int | None:
+    return None if text is None else money_microusd(text)
+
+
+def _machine_time(text: str | None) -> int | None:
+    return None if text is None else machine_time_ms(text)
 
 
 def _pool(name: str, document: PoolDocument) -> Pool:
@@ -118,6 +196,7 @@ def _tier(document: TierDocument) -> Tier:
         zone=document.zone,
         boot_ms=duration_ms(document.boot),
         options_json=encode(document.options).decode(),
+        price_microusd_per_hour=money_microusd(document.price_per_hour),
     )
 
 
