@@ -29,6 +29,7 @@ def keep_machine(txn: Txn, node: Node, started_at_ms: int) -> None:
         _turn(txn, node, 1)
         _write_machine(txn, node, started_at_ms, txn.now_ms)
     else:
+        settle(txn, txn.fleet.meters[offer_key(node.pool, node.tier, node.offer)])
         _write_machine(txn, node, started_at_ms, known_from_ms)
     txn.change(
         txn.fleet.nodes[node.node_id], started_at_ms=started_at_ms, metered_from_ms=started_at_ms

@@ -285,7 +285,8 @@ def _spent(fleet: Fleet, budget: Budget, cap: SpendCap, each: Quantity, wanted: 
         anew = f"; it begins anew on {day_text(day_at(fleet, resets_ms).number)}"
     return (
         f"budget {budget.name}, {cap.period.value} {each.name} {told(each.limit)}:"
-        f" {told(each.used)} is used and {told(each.reserved)} reserved, this could take {told(wanted)}, so"
+        f" {told(each.used)} is used and {told(each.reserved)} reserved, this could take"
+        f" {told(wanted)}, so"
         f" {told(each.used + each.reserved + wanted)} would do{anew}"
     )
 

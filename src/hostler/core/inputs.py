@@ -280,6 +280,8 @@ class CommandFailed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     code: str
     message: str = ""
     retry_after_ms: int | None = None
+    machines: tuple[MachineFact, ...] = ()
+    """What was met on the way: a stop by label learns which machine it stops."""
 
 
 Outcome = Succeeded | CommandFailed

@@ -97,15 +97,13 @@ class ProviderCalls:
 
 async def _stop(provider: Provider, command: StopMachine) -> Outcome:
     """Stop a machine and say whether it is gone: by its id, or by its label if we have no id."""
-    machine_ids = (
-        [command.machine_id]
-        if command.machine_id is not None
-        else [
-            machine.machine_id
-            async for machine in provider.list_owned()
-            if machine.node_id == command.node_id
-        ]
-    )
+    met: list[Machine] = []
+    if command.machine_id is None:
+        owned = provider.list_owned()
+        met = [machine async for machine in owned if machine.node_id == command.node_id]
+    known = [] if command.machine_id is None else [command.machine_id]
+    listed = [machine.machine_id for machine in met]
+    machine_ids = list(dict.fromkeys((*known, *command.met_machine_ids, *listed)))
     is_gone = True
     for machine_id in machine_ids:
         await provider.stop(machine_id)
@@ -116,6 +114,7 @@ async def _stop(provider: Provider, command: StopMachine) -> Outcome:
         code="outcome_unknown",
         message="the machine is still stopping",
         retry_after_ms=STILL_STOPPING_MS,
+        machines=tuple(_fact_of(machine) for machine in met),
     )
 
 

@@ -73,6 +73,8 @@ class CloudMachine:
         self.gone_at_ms: int | None = None
         self.listed_from_ms = born_at_ms
         self.is_stopping = False
+        self.is_told = False
+        """Some answer that names it has left."""
 
     @property
     def exists(self) -> bool:
@@ -155,6 +157,8 @@ class Cloud:
         if rng.chance(plan.is_answer_lost_ppm):
             self.world.probe("cloud.answer_lost")
             return
+        for fact in outcome.machines:
+            self.machines[fact.machine_id].is_told = True
         self._answer(answer, outcome)
 
     def _answer(self, answer: Answer, outcome: Outcome) -> None:
@@ -169,7 +173,9 @@ class Cloud:
             case CheckMachine():
                 found = self.machines.get(command.machine_id)
                 is_there = found is not None and found.exists
-                return Succeeded(machines=(found.fact(),) if found and is_there else ())
+                if found is None or not is_there:
+                    return Succeeded(ended_at_ms=None if found is None else found.gone_at_ms)
+                return Succeeded(machines=(found.fact(),))
             case ListMachines():
                 now_ms = self.world.now_ms
                 listed = [m for m in self.existing() if m.listed_from_ms <= now_ms]
@@ -207,7 +213,9 @@ class Cloud:
             )
         ]
         if not meant:
-            return Succeeded()
+            known = [command.machine_id, *command.met_machine_ids]
+            ends = [self.machines[each].gone_at_ms or 0 for each in known if each in self.machines]
+            return Succeeded(ended_at_ms=max(ends, default=None))
         for machine in meant:
             if not machine.is_stopping:
                 machine.is_stopping = True
@@ -216,6 +224,7 @@ class Cloud:
             code="outcome_unknown",
             message="the machine is still stopping",
             retry_after_ms=STILL_STOPPING_MS,
+            machines=tuple(machine.fact() for machine in meant),
         )
 
     # -- what happens by itself --------------------------------------------------------------

@@ -18,6 +18,7 @@ from hostler.model.node import Health, NodePhase
 from hostler.model.pool import TierKind
 from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase
+from hostler.sim.bill import books_problems
 
 if TYPE_CHECKING:
     from hostler.sim.history import History
@@ -34,6 +35,7 @@ def problems(history: History, fleet: Fleet) -> list[str]:
         *_leases(history, fleet),
         *_targets(fleet),
         *_bundles(fleet),
+        *books_problems(history.cloud, fleet, history.world.now_ms),
     ]
 
 

@@ -9,6 +9,7 @@ from hostler.api.routes import (
     leases,
     nodes,
     plans,
+    spend,
     system,
     tokens,
 )
@@ -22,6 +23,7 @@ ROUTES = [
     *leases.ROUTES,
     *execs.ROUTES,
     *tokens.ROUTES,
+    *spend.ROUTES,
     *events.ROUTES,
     *agents.ROUTES,
 ]

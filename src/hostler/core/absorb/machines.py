@@ -44,6 +44,13 @@ def launched(txn: Txn, node_id: NodeId, fact: MachineFact) -> None:
     )
 
 
+def met(txn: Txn, node_id: NodeId, fact: MachineFact) -> None:
+    """Write down which machine a node has that was stopped before its launch was answered."""
+    node = txn.fleet.nodes.get(node_id)
+    if node is not None and node.machine_id is None and node.phase is NodePhase.STOPPING:
+        launched(txn, node_id, fact)
+
+
 def came_late(txn: Txn, node_id: str, fact: MachineFact) -> None:
     """Look after a machine whose launch had been given up."""
     node = txn.fleet.nodes.get(node_id)

@@ -6,11 +6,14 @@ controller to act upon. A success is always believed, however late it comes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from hostler.core import holds, outbox
 from hostler.core.absorb import machines
-from hostler.core.inputs import CommandFailed, CommandSettled, Succeeded
+from hostler.core.inputs import CommandFailed, CommandSettled, MachineFact, Succeeded
 from hostler.core.txn import Txn
 from hostler.model import Allocation, OutboxEntry
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
@@ -87,6 +90,8 @@ def _acknowledged(txn: Txn, command: StartAllocation) -> None:
 
 
 def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
+    if isinstance(entry.command, StopMachine) and outcome.machines:
+        entry = _met(txn, entry, entry.command, outcome.machines)
     if entry.phase is OutboxPhase.DUE:
         return  # its attempt was counted as failed when its patience ended
     if not outbox.is_final(entry, outcome.code):
@@ -109,6 +114,16 @@ def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
             pass
         case _:
             assert_never(command)
+
+
+def _met(
+    txn: Txn, entry: OutboxEntry, command: StopMachine, facts: Sequence[MachineFact]
+) -> OutboxEntry:
+    """Remember which machines a stop by label has met: they are what is billed."""
+    for fact in facts:
+        machines.met(txn, command.node_id, fact)
+    met = dict.fromkeys((*command.met_machine_ids, *(fact.machine_id for fact in facts)))
+    return txn.change(entry, command=replace(command, met_machine_ids=tuple(met)))
 
 
 def _stopped(txn: Txn, command: StopAllocation) -> None:

@@ -145,7 +145,7 @@ def _budget(name: str, document: BudgetDocument) -> Budget:
         micros_per_hour_max=_money(None if at_once is None else at_once.cost_per_hour),
         node_count_max=None if at_once is None else at_once.nodes,
         lease_count_max=None if at_once is None else at_once.leases,
-        warn_percents=tuple(document.warn_at),
+        warn_percents=(80, 100) if document.warn_at is None else tuple(document.warn_at),
     )
 
 

@@ -65,5 +65,5 @@ class BudgetDocument(Document, frozen=True, kw_only=True):
     monthly: CapDocument | None = None
     lifetime: CapDocument | None = None
     concurrent: ConcurrentDocument | None = None
-    warn_at: list[Annotated[int, Meta(ge=1, le=100)]] = [80, 100]
-    """Percentages of a cap of which people are told, once in each period."""
+    warn_at: list[Annotated[int, Meta(ge=1, le=100)]] | None = None
+    """Percentages of a cap of which people are told, once in each period; left out: 80 and 100."""

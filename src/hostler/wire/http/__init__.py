@@ -63,6 +63,7 @@ from hostler.wire.http.nodes import (
 )
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
 from hostler.wire.http.shapes import CapabilityView, DeviceView, RequirementView, ShapeView
+from hostler.wire.http.spend import BudgetLineView, SpendView
 
 __all__ = [
     "PROBLEM_MEDIA_TYPE",
@@ -71,6 +72,7 @@ __all__ = [
     "AcquireRequest",
     "AllocationView",
     "AttemptView",
+    "BudgetLineView",
     "BundleView",
     "CandidateView",
     "CapabilityView",
@@ -114,6 +116,7 @@ __all__ = [
     "RunStart",
     "SettingsView",
     "ShapeView",
+    "SpendView",
     "SpreadView",
     "StatusView",
     "TierView",

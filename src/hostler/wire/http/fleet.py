@@ -79,6 +79,7 @@ class SettingsView(msgspec.Struct, frozen=True, kw_only=True):
     brake_window_ms: int
     recovery: dict[str, Any]
     retention: dict[str, Any]
+    spend: dict[str, Any]
 
 
 class ConfigView(msgspec.Struct, frozen=True, kw_only=True):
