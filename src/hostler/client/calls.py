@@ -16,6 +16,7 @@ from hostler.wire.documents import BundleDocument
 from hostler.wire.http import (
     AcquireRequest,
     AllocationView,
+    BudgetLineView,
     BundleView,
     ConfigView,
     CordonRequest,
@@ -32,6 +33,7 @@ from hostler.wire.http import (
     ReleaseRequest,
     ReplicaView,
     RevokeRequest,
+    SpendView,
     StatusView,
     TokenView,
 )
@@ -109,6 +111,16 @@ def config() -> Call[ConfigView]:
 def explain(about: str, node: str | None = None) -> Call[ExplainView]:
     """Ask why something is as it is; of a replica, also why not on a named node."""
     return _get("/v1/explain", ExplainView, about=about, node=node)
+
+
+def spend(**params: Any) -> Call[Page[SpendView]]:
+    """Ask what was used."""
+    return _get("/v1/spend", Page[SpendView], **params)
+
+
+def budgets(**params: Any) -> Call[Page[BudgetLineView]]:
+    """Ask what budgets have left."""
+    return _get("/v1/budgets", Page[BudgetLineView], **params)
 
 
 # -- bundles ------------------------------------------------------------------------------------

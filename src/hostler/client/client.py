@@ -22,6 +22,7 @@ from hostler.wire.http import (
     WAIT_MS_MAX,
     AcquireRequest,
     AllocationView,
+    BudgetLineView,
     BundleView,
     ConfigView,
     CreatedToken,
@@ -35,6 +36,7 @@ from hostler.wire.http import (
     PoolView,
     ReplicaView,
     RequirementView,
+    SpendView,
     StatusView,
     TokenView,
 )
@@ -150,6 +152,32 @@ class Client:
             follow=follow,
         )
         return aiter(stream)
+
+    async def spend(
+        self,
+        *,
+        by: str = "pool",
+        since: str | None = None,
+        until: str | None = None,
+        pool: str | None = None,
+    ) -> list[SpendView]:
+        """Return what was used, up to now.
+
+        Args:
+            by: Any of pool, tier, offer, key, bundle, day, month or fleet, with commas.
+            since: First day, `2026-11-01`.
+            until: Last day.
+            pool: Only of this pool.
+        """
+        return await self._all(
+            lambda cursor: calls.spend(
+                limit=PAGE_COUNT, cursor=cursor, by=by, since=since, until=until, pool=pool
+            )
+        )
+
+    async def budgets(self) -> list[BudgetLineView]:
+        """Return what budgets have left, a line for each quantity that is bounded."""
+        return await self._all(lambda cursor: calls.budgets(limit=PAGE_COUNT, cursor=cursor))
 
     # -- bundles ---------------------------------------------------------------------------------
 

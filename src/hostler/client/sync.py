@@ -16,6 +16,7 @@ from hostler.wire.documents import BundleDocument
 from hostler.wire.http import (
     AcquireRequest,
     AllocationView,
+    BudgetLineView,
     BundleView,
     ConfigView,
     CreatedToken,
@@ -27,6 +28,7 @@ from hostler.wire.http import (
     PlanView,
     PoolView,
     ReplicaView,
+    SpendView,
     StatusView,
     TokenView,
 )
@@ -290,6 +292,21 @@ class SyncClient:
         return self._loop.run(
             self._client.drain_node(node_id, deadline_ms=deadline_ms, then_retire=then_retire)
         )
+
+    def spend(
+        self,
+        *,
+        by: str = "pool",
+        since: str | None = None,
+        until: str | None = None,
+        pool: str | None = None,
+    ) -> list[SpendView]:
+        """As `Client.spend`."""
+        return self._loop.run(self._client.spend(by=by, since=since, until=until, pool=pool))
+
+    def budgets(self) -> list[BudgetLineView]:
+        """As `Client.budgets`."""
+        return self._loop.run(self._client.budgets())
 
     def pools(self) -> list[PoolView]:
         """As `Client.pools`."""

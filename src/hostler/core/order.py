@@ -1,8 +1,9 @@
 """The controllers, in the order in which they run.
 
-The order is the order of urgency: the books are up to date before anybody asks what is left; what may no longer act is stopped before its room is given away; what failed is known before anybody
-asks for the like again; leases and replicas take what is there before anything new is bought; the
-outbox comes last, so that a command that was superseded within the step never leaves.
+The order is the order of urgency: the books are up to date before anybody asks what is left; what
+may no longer act is stopped before its room is given away; what failed is known before anybody asks
+for the like again; leases and replicas take what is there before anything new is bought; the outbox
+comes last, so that a command that was superseded within the step never leaves.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from hostler.core.budgets import (
 from hostler.core.fleet import Fleet
 from hostler.core.spend_days import day_text, split
 from hostler.model import Budget
-from hostler.model.lease import LeasePhase
 from hostler.model.spend import UNITS_PER_MICRO, SpendBy, Stretch
 from hostler.wire.http import BudgetLineView, SpendView
 
@@ -114,27 +113,35 @@ def _running(fleet: Fleet, kind: SpendBy, now_ms: int) -> Iterator[_Running]:
     match kind:
         case SpendBy.OFFER:
             for meter in fleet.meters.rows.values():
-                about = (kind, meter.pool, meter.tier, meter.offer)
                 rates = (meter.node_count, 0, meter.micros_per_hour)
-                yield about, (meter.as_of_ms, now_ms), rates
+                span = (meter.as_of_ms, now_ms)
+                yield (kind, meter.pool, meter.tier, meter.offer), span, rates
         case SpendBy.KEY:
-            for pool in fleet.index.leases_held.buckets():
-                for key in fleet.index.leases_held.keys(pool):
-                    lease = fleet.leases[key]
-                    if lease.meter is not None and lease.phase is LeasePhase.HELD:
-                        about = (kind, lease.pool, "", lease.fairness_key)
-                        span = (lease.granted_at_ms or now_ms, now_ms)
-                        yield about, span, (0, 1, lease.meter.micros_per_hour)
+            yield from _held(fleet, now_ms)
         case SpendBy.BUNDLE:
-            for allocation in fleet.allocations.rows.values():
-                node = fleet.nodes.get(allocation.node_id)
-                if not allocation.is_live or node is None:
-                    continue
-                from_ms = billed_from_ms(allocation, node)
-                if from_ms is not None and fleet.index.spend.is_metered(node.pool):
-                    about = (kind, node.pool, "", allocation.bundle_id)
-                    price = part_price(allocation.requirement, node)
-                    yield about, (from_ms, now_ms), (0, 1, price)
+            yield from _placed(fleet, now_ms)
+
+
+def _held(fleet: Fleet, now_ms: int) -> Iterator[_Running]:
+    for pool in fleet.index.leases_held.buckets():
+        for lease_id in fleet.index.leases_held.keys(pool):
+            lease = fleet.leases[lease_id]
+            if lease.meter is not None:
+                span = (lease.granted_at_ms or now_ms, now_ms)
+                rates = (0, 1, lease.meter.micros_per_hour)
+                yield (SpendBy.KEY, lease.pool, "", lease.fairness_key), span, rates
+
+
+def _placed(fleet: Fleet, now_ms: int) -> Iterator[_Running]:
+    for allocation in fleet.allocations.rows.values():
+        node = fleet.nodes.get(allocation.node_id)
+        if not allocation.is_live or node is None or not fleet.index.spend.is_metered(node.pool):
+            continue
+        from_ms = billed_from_ms(allocation, node)
+        if from_ms is not None:
+            rates = (0, 1, part_price(allocation.requirement, node))
+            about = (SpendBy.BUNDLE, node.pool, "", str(allocation.bundle_id))
+            yield about, (from_ms, now_ms), rates
 
 
 def _view(group: Group, sums: Sums, currency: str) -> SpendView:
