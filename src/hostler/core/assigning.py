@@ -6,6 +6,8 @@ that an allocation, its replica, its node and the trace always change together.
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from hostler.base.errors import Defect
 from hostler.base.ids import AllocationId, NodeId
 from hostler.core import growth, holds
@@ -13,7 +15,7 @@ from hostler.core.events import EventKind
 from hostler.core.keys import bundle_phase_key
 from hostler.core.placement.places import hold_of, live_on
 from hostler.core.placement.room import free_room, pick_devices, shortages
-from hostler.core.placement.trace import summary, with_decision
+from hostler.core.placement.trace import decision_of, summary, with_decision
 from hostler.core.placement.walk import Option, Verdict
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Bundle, Node, Replica
@@ -23,7 +25,6 @@ from hostler.model.node import Health, NodePhase
 from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase, ReplicaTrigger
 from hostler.model.settings import Retention
-from hostler.model.trace import Decision
 
 _RETENTION = Retention()
 
@@ -56,17 +57,29 @@ def assign(
     allocation = holds.reserve(txn, allocation, node)
     if is_startable:
         holds.start(txn, allocation, node)
-    txn.move(
-        replica,
-        ReplicaTrigger.PLACED,
-        epoch=allocation.epoch,
-        generation=bundle.generation,
-        reason=None,
-        reason_detail="",
-    )
+    _take_place(txn, replica, allocation, bundle.generation)
     _tell(txn, allocation, node, is_recovery=replica.is_recovery)
     _trace(txn, replica, verdict, allocation)
     return node.node_id
+
+
+def _take_place(txn: Txn, replica: Replica, allocation: Allocation, generation: int) -> None:
+    """Let a replica have its place, or in a migration a second one beside it."""
+    if replica.migration is None:
+        txn.move(
+            replica,
+            ReplicaTrigger.PLACED,
+            epoch=allocation.epoch,
+            place_id=allocation.allocation_id,
+            generation=generation,
+            reason=None,
+            reason_detail="",
+        )
+        return
+    found = structs.replace(
+        replica.migration, target_id=allocation.allocation_id, reason=None, reason_detail=""
+    )
+    txn.change(replica, epoch=allocation.epoch, migration=found)
 
 
 def refuse(txn: Txn, replica: Replica, verdict: Verdict) -> None:
@@ -79,10 +92,11 @@ def refuse(txn: Txn, replica: Replica, verdict: Verdict) -> None:
     if reason is None:
         raise Defect("no_reason", "a replica is refused a place for nothing")
     _wake_when_forgiven(txn, replica)
-    if replica.reason is reason or (txn.is_scan and replica.reason is not None):
+    known = replica.waiting_reason
+    if known is reason or (txn.is_scan and known is not None):
         return
     detail = summary(verdict.attempts)
-    txn.change(replica, reason=reason, reason_detail=detail)
+    _say_why(txn, replica, reason, detail)
     txn.emit(
         EventKind.REPLICA_PLACEMENT_FAILED,
         {"replica": replica.replica_id, "bundle": replica.bundle_id},
@@ -94,12 +108,17 @@ def refuse(txn: Txn, replica: Replica, verdict: Verdict) -> None:
 
 def hold_back(txn: Txn, replica: Replica) -> None:
     """Let a replica wait because a sibling is broken: nobody of the bundle is placed."""
-    if replica.reason is not Reason.BUNDLE_BROKEN:
-        txn.change(
-            replica,
-            reason=Reason.BUNDLE_BROKEN,
-            reason_detail="a replica of its bundle is over its restart ceiling",
-        )
+    if replica.waiting_reason is not Reason.BUNDLE_BROKEN:
+        told = "a replica of its bundle is over its restart ceiling"
+        _say_why(txn, replica, Reason.BUNDLE_BROKEN, told)
+
+
+def _say_why(txn: Txn, replica: Replica, reason: Reason, detail: str) -> None:
+    if replica.migration is None:
+        txn.change(replica, reason=reason, reason_detail=detail)
+        return
+    waiting = structs.replace(replica.migration, reason=reason, reason_detail=detail)
+    txn.change(replica, migration=waiting)
 
 
 def is_broken(txn: Txn, bundle_id: str) -> bool:
@@ -179,16 +198,13 @@ def _tell(txn: Txn, allocation: Allocation, node: Node, *, is_recovery: bool) ->
 
 
 def _trace(txn: Txn, replica: Replica, verdict: Verdict, allocation: Allocation | None) -> None:
-    option = verdict.option
-    outcome = "failed" if option is None else "placed" if option.place else "launched"
-    decision = Decision(
+    decision = decision_of(
+        verdict,
         at_ms=txn.now_ms,
+        revision=txn.fleet.revision + 1,
         is_recovery=replica.is_recovery,
-        outcome=outcome,
         node_id=None if allocation is None else allocation.node_id,
-        rule=verdict.rule,
-        degraded_by=() if allocation is None else allocation.degraded_by,
-        attempts=verdict.attempts,
+        devices=None if allocation is None else allocation.devices,
     )
     settings = txn.fleet.settings
     retention = _RETENTION if settings is None else settings.retention

@@ -65,6 +65,9 @@ class Job(Value, frozen=True, kw_only=True):
     requirement: Requirement = NOTHING_REQUIRED
     is_dormant: bool = False
     """True: placed only when an operator starts it."""
+    can_overlap: bool = False
+    """True: two copies of one replica may run for a while, so that the new one is ready before the
+    old one ends. False: the old one ends first, whatever the reason for the move."""
 
 
 class Bundle(Record, frozen=True, kw_only=True):

@@ -51,6 +51,8 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes on which it lately failed; used again only when nothing else fits."""
     rejected: frozenset[NodeId] = frozenset()
     """Nodes whose agents lately refused it; not used."""
+    left: NodeId | None = None
+    """The node that a migration is to leave; not used."""
 
 
 def demand_of(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, now_ms: int) -> Demand:
@@ -65,6 +67,7 @@ def demand_of(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, now_ms: 
         if node is not None and is_sibling:
             siblings.append(domains_of(node))
     avoided = [each for each in replica.avoided if each.until_at_ms >= now_ms]
+    is_recovery = replica.is_recovery and replica.migration is None
     return Demand(
         replica_id=replica.replica_id,
         line=replica.demand,
@@ -76,16 +79,26 @@ def demand_of(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, now_ms: 
         bundle_count_by_node=counts,
         is_primary=replica.index == 0,
         is_reliable_required=is_reliable_required(bundle, replica.index),
-        spares=spare_access(job.band, is_recovery=replica.is_recovery),
+        spares=spare_access(job.band, is_recovery=is_recovery),
         avoided=frozenset(each.node_id for each in avoided if not each.is_rejection),
         rejected=frozenset(each.node_id for each in avoided if each.is_rejection),
+        left=_node_left(fleet, replica),
     )
+
+
+def _node_left(fleet: Fleet, replica: Replica) -> NodeId | None:
+    """Return the node that a migration is to leave, which is no place for its target."""
+    migration = replica.migration
+    source = None if migration is None else fleet.allocations.get(migration.source_id)
+    if migration is None or source is None or migration.may_stay:
+        return None
+    return source.node_id
 
 
 def plain(demand: Demand) -> Demand:
     """Return what a demand asks whoever asks it: without siblings and bad memories."""
     return msgspec.structs.replace(
-        demand, spread=(), siblings=(), avoided=frozenset(), rejected=frozenset()
+        demand, spread=(), siblings=(), avoided=frozenset(), rejected=frozenset(), left=None
     )
 
 

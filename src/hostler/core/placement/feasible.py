@@ -114,7 +114,7 @@ def refusals(demand: Demand, place: Place) -> Iterator[Reason]:
         yield Reason.NOT_REPORTED
     else:
         yield from shortages(demand.requirement, place.room)
-    if any(sibling.node_id == node_id for sibling in demand.siblings):
+    if node_id == demand.left or any(each.node_id == node_id for each in demand.siblings):
         yield Reason.SPREAD_NODE
     for reason in broken_rules(demand.spread, place.domains, demand.siblings, is_required=True):
         if reason is not Reason.SPREAD_NODE:

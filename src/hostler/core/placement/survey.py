@@ -87,6 +87,7 @@ def _ranking(demand: Demand, columns: Columns, market: Market) -> Ranking:
         bundle_count_by_node={},
         avoided=frozenset(),
         rejected=frozenset(),
+        left=None,
     )
     found = kept[key] = Ranking(plain, columns, market)
     return found
@@ -219,8 +220,8 @@ def _is_one_of(column: NDArray[np.int32], columns: Columns, names: set[str]) -> 
 def _refused_rows(demand: Demand, columns: Columns) -> dict[int, int]:
     """Return the rows that this replica may not have, with the code of why."""
     refused: dict[int, int] = {}
-    for each in demand.siblings:
-        row = columns.row_of(each.node_id)
+    for apart_id in (demand.left, *(each.node_id for each in demand.siblings)):
+        row = columns.row_of(apart_id)
         if row is not None:
             refused[row] = CODES[Reason.SPREAD_NODE]
     for node_id in (*demand.avoided, *demand.rejected):
