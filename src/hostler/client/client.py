@@ -15,7 +15,7 @@ import msgspec
 from hostler.base.errors import HostlerError
 from hostler.client import calls, streams
 from hostler.client.lease import HeldLease, LeaseRefused
-from hostler.client.questions import Questions
+from hostler.client.questions import PAGE_COUNT, Questions
 from hostler.client.transport import RETRY_MS, TIMEOUT_MS, Transport
 from hostler.wire.documents import BundleDocument
 from hostler.wire.documents.config import PORT_DEFAULT
@@ -23,19 +23,16 @@ from hostler.wire.http import (
     WAIT_MS_MAX,
     AcquireRequest,
     AllocationView,
-    BudgetLineView,
     BundleView,
     CreatedToken,
     CreateTokenRequest,
     EventView,
     LeaseView,
     NodeView,
-    Page,
     PlanView,
     PoolView,
     ReplicaView,
     RequirementView,
-    SpendView,
     TokenView,
 )
 
@@ -44,9 +41,6 @@ V = TypeVar("V")
 URL_DEFAULT: Final = f"http://127.0.0.1:{PORT_DEFAULT}"
 URL_VARIABLE: Final = "HOSTLER_SERVER"
 TOKEN_VARIABLE: Final = "HOSTLER_TOKEN"
-
-PAGE_COUNT: Final = 500
-"""Records asked for at once."""
 
 WAITING_TOLD_MS: Final = 500
 """How long a lease waits before somebody who wants to know is told that it does."""
@@ -133,32 +127,6 @@ class Client(Questions):
             follow=follow,
         )
         return aiter(stream)
-
-    async def spend(
-        self,
-        *,
-        by: str = "pool",
-        since: str | None = None,
-        until: str | None = None,
-        pool: str | None = None,
-    ) -> list[SpendView]:
-        """Return what was used, up to now.
-
-        Args:
-            by: Any of pool, tier, offer, key, bundle, day, month or fleet, with commas.
-            since: First day, `2026-11-01`.
-            until: Last day.
-            pool: Only of this pool.
-        """
-        return await self._all(
-            lambda cursor: calls.spend(
-                limit=PAGE_COUNT, cursor=cursor, by=by, since=since, until=until, pool=pool
-            )
-        )
-
-    async def budgets(self) -> list[BudgetLineView]:
-        """Return what budgets have left, a line for each quantity that is bounded."""
-        return await self._all(lambda cursor: calls.budgets(limit=PAGE_COUNT, cursor=cursor))
 
     # -- bundles ---------------------------------------------------------------------------------
 
@@ -394,13 +362,3 @@ class Client(Questions):
     async def revoke_token(self, token_id: str) -> TokenView:
         """Make a token worthless."""
         return await self._transport.send(calls.revoke_token(token_id))
-
-    async def _all(self, call_of: Callable[[str | None], calls.Call[Page[V]]]) -> list[V]:
-        items: list[V] = []
-        cursor: str | None = None
-        while True:
-            page = await self._transport.send(call_of(cursor))
-            items += page.items
-            cursor = page.next_cursor
-            if cursor is None:
-                return items

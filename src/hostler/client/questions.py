@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 from hostler.client import calls
 from hostler.client.transport import Transport
-from hostler.wire.http import ConfigView, ExplainView, PendingView, StatusView
+from hostler.wire.http import (
+    BudgetLineView,
+    ConfigView,
+    ExplainView,
+    Page,
+    PendingView,
+    SpendView,
+    StatusView,
+)
+
+V = TypeVar("V")
+
+PAGE_COUNT: Final = 500
+"""Records asked for at once."""
 
 
 class Questions:
@@ -47,3 +61,39 @@ class Questions:
     async def pending(self) -> PendingView:
         """Return what waits, grouped by what it asks for and what it waits for."""
         return await self._transport.send(calls.pending())
+
+    async def spend(
+        self,
+        *,
+        by: str = "pool",
+        since: str | None = None,
+        until: str | None = None,
+        pool: str | None = None,
+    ) -> list[SpendView]:
+        """Return what was used, up to now.
+
+        Args:
+            by: Any of pool, tier, offer, key, bundle, day, month or fleet, with commas.
+            since: First day, `2026-11-01`.
+            until: Last day.
+            pool: Only of this pool.
+        """
+        return await self._all(
+            lambda cursor: calls.spend(
+                limit=PAGE_COUNT, cursor=cursor, by=by, since=since, until=until, pool=pool
+            )
+        )
+
+    async def budgets(self) -> list[BudgetLineView]:
+        """Return what budgets have left, a line for each quantity that is bounded."""
+        return await self._all(lambda cursor: calls.budgets(limit=PAGE_COUNT, cursor=cursor))
+
+    async def _all(self, call_of: Callable[[str | None], calls.Call[Page[V]]]) -> list[V]:
+        items: list[V] = []
+        cursor: str | None = None
+        while True:
+            page = await self._transport.send(call_of(cursor))
+            items += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return items

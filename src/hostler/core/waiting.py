@@ -6,7 +6,6 @@ line may be long ago. Whoever explains a lease to a person asks here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from hostler.core.budgets import lease_refusal, node_refusal
@@ -71,14 +70,13 @@ def _why_not_growing(fleet: Fleet, pool: Pool, lease: Lease) -> Why:
                 f"tier {tier.name} has {node_count} machines (node_count_max {tier.node_count_max})"
             )
             continue
-        until_at_ms = _cooling_until(fleet, pool, tier, offers)
-        refusals = [node_refusal(fleet, pool, tier, offer) for offer in offers]
-        if until_at_ms is None and None in refusals:
+        obstacles = [_obstacle(fleet, pool, tier, offer) for offer in offers]
+        if None in obstacles:
             return Why(Reason.NO_CAPACITY, _in_use(fleet, pool))
-        unpaid += [Why(each.reason, each.detail) for each in refusals if each is not None]
-        if until_at_ms is None:
-            continue
-        cooling.append(f"tier {tier.name} could launch nothing lately, until {until_at_ms}")
+        unpaid += [each for each in obstacles if isinstance(each, Why)]
+        until = [each for each in obstacles if isinstance(each, int)]
+        if until:
+            cooling.append(f"tier {tier.name} could launch nothing lately, until {min(until)}")
     if unpaid:
         return unpaid[0]
     if cooling:
@@ -88,11 +86,14 @@ def _why_not_growing(fleet: Fleet, pool: Pool, lease: Lease) -> Why:
     return Why(Reason.NO_CAPACITY, f"{_in_use(fleet, pool)}, and no tier launches more")
 
 
-def _cooling_until(fleet: Fleet, pool: Pool, tier: Tier, offers: Sequence[Offer]) -> int | None:
-    """Return when the first of the offers may be tried again, or `None` if one may be now."""
-    found = [fleet.cooldowns.get(f"{pool.name}/{tier.name}/{offer.name}") for offer in offers]
-    untils = [each.until_at_ms for each in found if each and each.until_at_ms > fleet.now_ms]
-    return min(untils) if len(untils) == len(offers) else None
+def _obstacle(fleet: Fleet, pool: Pool, tier: Tier, offer: Offer) -> Why | int | None:
+    """Return why a budget admits no machine of an offer, or until when the offer is left alone."""
+    refusal = node_refusal(fleet, pool, tier, offer)
+    if refusal is not None:
+        return Why(refusal.reason, refusal.detail)
+    cooldown = fleet.cooldowns.get(f"{pool.name}/{tier.name}/{offer.name}")
+    is_cooling = cooldown is not None and cooldown.until_at_ms > fleet.now_ms
+    return cooldown.until_at_ms if cooldown is not None and is_cooling else None
 
 
 def _in_use(fleet: Fleet, pool: Pool) -> str:
