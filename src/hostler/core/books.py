@@ -8,6 +8,7 @@ written when it ends: its part of its machine, over the days it was held.
 
 from __future__ import annotations
 
+from hostler.core.budgets import lease_price
 from hostler.core.spend_days import day_at, month_of, months_before, split
 from hostler.core.txn import Txn
 from hostler.core.uses import offer_key
@@ -110,16 +111,11 @@ def _write_machine(txn: Txn, node: Node, from_at_ms: int, to_at_ms: int) -> None
 # -- holds -------------------------------------------------------------------------------------
 
 
-def lease_meter(txn: Txn, pool: str, node: Node) -> LeaseMeter | None:
+def lease_meter(txn: Txn, lease: Lease, node: Node) -> LeaseMeter | None:
     """Return what a lease on a node runs up, or `None` where nobody counts."""
-    if not txn.fleet.index.spend.is_metered(pool):
+    if not txn.fleet.index.spend.is_metered(lease.pool):
         return None
-    return LeaseMeter(tier=node.tier, micros_per_hour=slot_price(node))
-
-
-def slot_price(node: Node) -> int:
-    """Return one slot's part of a node's price."""
-    return node.price_microusd_per_hour // node.slot_count
+    return LeaseMeter(tier=node.tier, micros_per_hour=lease_price(lease, node))
 
 
 def close_lease(txn: Txn, lease: Lease) -> None:

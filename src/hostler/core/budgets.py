@@ -28,6 +28,7 @@ from hostler.core.spend_index import (
     scope_of,
 )
 from hostler.model import Budget, Lease, Node, Pool
+from hostler.model.lease import Share
 from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
 from hostler.model.spend import UNITS_PER_MICRO, Period, SpendBy, SpendCap, Stretch
@@ -164,7 +165,7 @@ def lease_refusal(fleet: Fleet, pool: Pool, lease: Lease, node: Node) -> Refusal
     if not fleet.budgets.rows:
         return None
     hold_ms = hold_ms_of(pool, lease.lease_ms)
-    price = node.price_microusd_per_hour // node.slot_count
+    price = lease_price(lease, node)
     need = Need(
         cost_units=price * hold_ms,
         node_ms=hold_ms,
@@ -173,6 +174,13 @@ def lease_refusal(fleet: Fleet, pool: Pool, lease: Lease, node: Node) -> Refusal
         lease_count=1,
     )
     return _refusal(fleet, lease_scopes(pool.name, node.tier, lease.fairness_key), need)
+
+
+def lease_price(lease: Lease, node: Node) -> int:
+    """Return a lease's part of its node's price: a slot's, or all if it shares with nobody."""
+    if lease.share is Share.NONE:
+        return node.price_microusd_per_hour
+    return node.price_microusd_per_hour // node.slot_count
 
 
 def node_refusal(fleet: Fleet, pool: Pool, tier: Tier, offer: Offer) -> Refusal | None:
@@ -189,11 +197,13 @@ def node_refusal(fleet: Fleet, pool: Pool, tier: Tier, offer: Offer) -> Refusal 
     return _refusal(fleet, machine_scopes(pool.name, tier.name), need)
 
 
-def hold_back(txn: Txn, refusal: Refusal) -> None:
-    """Remember that a budget holds something back, so that it is tried again when some is freed."""
+def hold_back(txn: Txn, refusal: Refusal) -> bool:
+    """Remember that a budget holds something back, until some is freed; say whether it is news."""
     budget = txn.fleet.budgets[refusal.budget]
-    if budget.held_back_at_ms is None:
-        txn.change(budget, held_back_at_ms=txn.now_ms)
+    if budget.held_back_at_ms is not None:
+        return False
+    txn.change(budget, held_back_at_ms=txn.now_ms)
+    return True
 
 
 def pools_about(fleet: Fleet, names: Iterable[str]) -> list[str]:

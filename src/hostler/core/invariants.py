@@ -15,6 +15,7 @@ from hostler.core.budgets import lease_refusal
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
 from hostler.core.node_invariants import Broken
+from hostler.core.slot_choice import slot_for
 from hostler.model import Allocation, Lease, Meter, Node, OutboxEntry, Replica
 from hostler.model.allocation import AllocationPhase
 from hostler.model.lease import LeasePhase
@@ -61,13 +62,8 @@ def _waiting(fleet: Fleet, lease: Lease) -> Iterator[Broken]:
     if pool is None or not pool.is_enabled:
         yield "INV-LEASE-6", "a lease waits in a pool that takes no work"
         return
-    cap = pool.lease_per_key_max
-    is_capped = (
-        cap is not None
-        and fleet.index.leases_waiting.held_count(pool.name, lease.fairness_key) >= cap
-    )
-    free = fleet.nodes.get(fleet.index.nodes_free.first(pool.name, lease.requirement))
-    if not is_capped and free is not None and lease_refusal(fleet, pool, lease, free) is None:
+    free = slot_for(fleet, lease)
+    if free is not None and lease_refusal(fleet, pool, lease, free) is None:
         yield "INV-LEASE-7", "a lease waits although a slot that it could use is free"
 
 

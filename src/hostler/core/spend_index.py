@@ -303,7 +303,10 @@ def _presence(node: Node | None) -> tuple[int, int] | None:
 
 def _ends(lease: Lease) -> int:
     """Return until when a lease may be held at the latest, as far as it is renewed."""
-    return lease.ends_at_ms or lease.expires_at_ms or 0
+    if lease.ends_at_ms is not None:
+        return lease.ends_at_ms
+    # One that is not acknowledged yet has its whole time from then on.
+    return max(lease.expires_at_ms or 0, (lease.granted_at_ms or 0) + lease.lease_ms)
 
 
 def _row_scopes(row: SpendRow) -> tuple[Scope, ...]:

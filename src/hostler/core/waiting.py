@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from hostler.core.budgets import lease_refusal, node_refusal
+from hostler.core.slot_choice import slot_for
 from hostler.core.slots import misfit
 from hostler.model import Lease, Pool
 from hostler.model.node import NodePhase
@@ -36,12 +37,15 @@ def why_waiting(fleet: Fleet, lease: Lease) -> Why:
     if cap is not None and held_count >= cap:
         return Why(
             Reason.KEY_CAP_REACHED,
-            f"key {lease.fairness_key!r} holds {held_count} leases (lease_per_key_max {cap})",
+            f"the leases of key {lease.fairness_key!r} are on {held_count} nodes"
+            f" (lease_per_key_max {cap})",
         )
-    free = fleet.nodes.get(fleet.index.nodes_free.first(pool.name, lease.requirement))
+    free = slot_for(fleet, lease)
     refusal = None if free is None else lease_refusal(fleet, pool, lease, free)
     if refusal is not None:
         return Why(refusal.reason, refusal.detail)
+    if lease.is_pinned:
+        return Why(Reason.AFFINITY_WAIT, _why_not_there(fleet, lease))
     count_of = fleet.index.nodes_by_pool_phase.count
     starting_count = sum(
         count_of(f"{pool.name}/{phase.value}")
@@ -94,6 +98,21 @@ def _obstacle(fleet: Fleet, pool: Pool, tier: Tier, offer: Offer) -> Why | int |
     cooldown = fleet.cooldowns.get(f"{pool.name}/{tier.name}/{offer.name}")
     is_cooling = cooldown is not None and cooldown.until_at_ms > fleet.now_ms
     return cooldown.until_at_ms if cooldown is not None and is_cooling else None
+
+
+def _why_not_there(fleet: Fleet, lease: Lease) -> str:
+    """Say what keeps a lease from the one node that it waits for."""
+    node = fleet.nodes.get(lease.affinity_node_id)
+    if node is None:
+        return f"node {lease.affinity_node_id} is not known"
+    until = (
+        "and it takes no other"
+        if lease.is_affinity_required
+        else f"until {lease.requested_at_ms + lease.affinity_wait_ms}, then it takes another"
+    )
+    if not node.takes_work:
+        return f"node {node.node_id} takes no new work, {until}"
+    return f"{node.lease_count} of {node.slot_count} slots of {node.node_id} are held, {until}"
 
 
 def _in_use(fleet: Fleet, pool: Pool) -> str:

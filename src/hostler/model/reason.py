@@ -44,6 +44,7 @@ class Reason(StrEnum):
     KEY_CAP_REACHED = "key_cap_reached"
     BUDGET_SPENT = "budget_spent"
     BUDGET_IN_USE = "budget_in_use"
+    AFFINITY_WAIT = "affinity_wait"
     BACKING_OFF = "backing_off"
     RESTART_CEILING = "restart_ceiling"
     DORMANT = "dormant"
@@ -59,6 +60,7 @@ class Reason(StrEnum):
     CANCELLED = "cancelled"
     OVERLOADED = "overloaded"
     UNSATISFIABLE = "unsatisfiable"
+    AFFINITY_GONE = "affinity_gone"
 
     # why a node stays, or waits
     BOOTING = "booting"

@@ -65,6 +65,7 @@ from hostler.wire.http.nodes import (
     NoteView,
     OfferView,
     PoolView,
+    TenantView,
     TierView,
 )
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
@@ -130,6 +131,7 @@ __all__ = [
     "SpendView",
     "SpreadView",
     "StatusView",
+    "TenantView",
     "TierView",
     "TokenView",
     "WayView",
