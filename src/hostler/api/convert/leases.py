@@ -9,12 +9,8 @@ from hostler.core.lease_planning import LeasePlan
 from hostler.model import Lease
 from hostler.model.lease import LeasePhase
 from hostler.model.shape import NOTHING_REQUIRED
-<<<<<<< HEAD
 from hostler.model.spend import UNITS_PER_MICRO
-from hostler.wire.http import LeaseView, RequirementView
-=======
 from hostler.wire.http import LeasePlanView, LeaseView, RequirementView
->>>>>>> main
 
 _NOTHING = RequirementView()
 

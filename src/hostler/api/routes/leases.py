@@ -268,7 +268,7 @@ async def extend(request: HttpRequest) -> Response[bytes]:
             **common(request, caller.principal),
         ),
     )
-    return answer(views.lease(record_of(api, Lease, lease_id)))
+    return answer(_shown(api, record_of(api, Lease, lease_id)))
 
 
 @post(

@@ -82,11 +82,7 @@ def explain_lease(fleet: Fleet, lease_id: LeaseId) -> Explanation | None:
         return None
     reasons: Sequence[Why] = ()
     if lease.phase is LeasePhase.WAITING:
-<<<<<<< HEAD
-        now = why_waiting(fleet, lease)
-=======
         now = why_waiting(fleet, lease)  # the record is as of when it was last looked at
->>>>>>> main
         reasons = (why("record", now.reason, now.detail, lease.requested_at_ms),)
     elif lease.reason is not None:
         reasons = (why("record", lease.reason, lease.reason_detail, lease.requested_at_ms),)
