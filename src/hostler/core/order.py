@@ -1,9 +1,10 @@
 """The controllers, in the order in which they run.
 
-The order is the order of urgency: the books are up to date before anybody asks what is left; what
-may no longer act is stopped before its room is given away; what failed is known before anybody asks
-for the like again; leases and replicas take what is there before anything new is bought; the outbox
-comes last, so that a command that was superseded within the step never leaves.
+The order is the order of urgency: what may no longer act is stopped before its room is given away;
+what failed is known before anybody asks for the like again; leases and replicas take what is there
+before anything new is bought; the books follow what was done, and whoever they let go on is tried in
+another round; the outbox comes last, so that a command that was superseded within the step never
+leaves.
 """
 
 from __future__ import annotations
@@ -60,7 +61,6 @@ CONTROLLERS: Final = tuple(
     _controller(module, number)
     for number, module in enumerate(
         (
-            spending,
             admission,
             enrollment,
             liveness,
@@ -74,6 +74,7 @@ CONTROLLERS: Final = tuple(
             sizing,
             retirement,
             orphans,
+            spending,
             retention,
             outbox,
         )
