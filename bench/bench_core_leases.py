@@ -63,7 +63,7 @@ class Renter:
 
 def a_warm_fleet(node_count: int, *, held_count: int = 0, **pool: Any) -> Renter:
     """Return a fleet of ready nodes, of which some are held."""
-    on_the_books = {"started_at_ms": 0, "metered_from_ms": 0}
+    on_the_books: dict[str, Any] = {"started_at_ms": 0, "metered_from_ms": 0}
     nodes: list[Node] = [
         a_node(f"n-{number:06d}", **on_the_books) for number in range(1, node_count + 1)
     ]

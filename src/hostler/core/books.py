@@ -14,6 +14,7 @@ from hostler.core.txn import Txn
 from hostler.core.uses import offer_key
 from hostler.model import Allocation, Lease, Meter, Node, SpendRow
 from hostler.model.lease import LeasePhase
+from hostler.model.node import Origin
 from hostler.model.shape import Requirement, Shape
 from hostler.model.spend import LeaseMeter, SpendBy, SpendSettings, Stretch, row_id
 
@@ -41,6 +42,9 @@ def close_machine(txn: Txn, node: Node) -> None:
     """End the metering of a node whose machine is confirmed gone, when its provider says it did."""
     started_at_ms = node.metered_from_ms
     ended_at_ms = node.phase_since_at_ms if node.ended_at_ms is None else node.ended_at_ms
+    if node.origin is Origin.ORPHAN and ended_at_ms < node.created_at_ms:
+        # Late news of a machine that was over before this record: its own record has billed it.
+        ended_at_ms = started_at_ms or ended_at_ms
     if started_at_ms is None:
         started_at_ms = node.started_at_ms
         if started_at_ms is None:

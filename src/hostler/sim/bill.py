@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from hostler.core.fleet import Fleet
 from hostler.core.spend_index import machine_scopes
@@ -10,25 +10,28 @@ from hostler.model.spend import SpendBy, Stretch
 from hostler.sim.cloud import Cloud
 
 
-def books_problems(cloud: Cloud, fleet: Fleet, now_ms: int) -> Iterator[str]:
+def books_problems(
+    cloud: Cloud, fleet: Fleet, named: Collection[str], now_ms: int
+) -> Iterator[str]:
     """Return what our books say too much or too little, once all that was said has arrived.
 
-    A machine of which every word was lost until it had ended by itself is on the bill only.
+    A machine that no record ever named, since every word of it was lost until it had ended by
+    itself, may be on the bill only.
     """
     billed: dict[tuple[str, str], int] = {}
-    unheard: dict[tuple[str, str], int] = {}
+    unnamed: dict[tuple[str, str], int] = {}
     for machine in cloud.machines.values():
         place = machine.pool, machine.tier
         ended_at_ms = now_ms if machine.gone_at_ms is None else machine.gone_at_ms
         lifetime_ms = ended_at_ms - machine.born_at_ms
         billed[place] = billed.get(place, 0) + lifetime_ms
-        if not machine.is_told:
-            unheard[place] = unheard.get(place, 0) + lifetime_ms
+        if machine.machine_id not in named:
+            unnamed[place] = unnamed.get(place, 0) + lifetime_ms
     index = fleet.index.spend
     for (pool, tier), bill_ms in sorted(billed.items()):
         scope = machine_scopes(pool, tier)[-1]
         running = index.running.get(scope)
         booked_ms = index.used(scope, SpendBy.OFFER, Stretch.TOTAL, 0).node_ms
         booked_ms += 0 if running is None else running.node_ms(now_ms)
-        if not bill_ms - unheard.get((pool, tier), 0) <= booked_ms <= bill_ms:
+        if not bill_ms - unnamed.get((pool, tier), 0) <= booked_ms <= bill_ms:
             yield f"machines of {pool}/{tier} are billed {bill_ms} ms, our books say {booked_ms}"

@@ -73,8 +73,6 @@ class CloudMachine:
         self.gone_at_ms: int | None = None
         self.listed_from_ms = born_at_ms
         self.is_stopping = False
-        self.is_told = False
-        """Some answer that names it has left."""
 
     @property
     def exists(self) -> bool:
@@ -157,8 +155,6 @@ class Cloud:
         if rng.chance(plan.is_answer_lost_ppm):
             self.world.probe("cloud.answer_lost")
             return
-        for fact in outcome.machines:
-            self.machines[fact.machine_id].is_told = True
         self._answer(answer, outcome)
 
     def _answer(self, answer: Answer, outcome: Outcome) -> None:

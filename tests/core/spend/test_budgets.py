@@ -11,7 +11,7 @@ from hostler.engine.time_zones import read_time_zones
 from hostler.model.lease import LeasePhase
 from hostler.model.pool import Offer
 from hostler.model.reason import Reason
-from hostler.model.spend import Period, SpendBy, SpendSettings, Stretch
+from hostler.model.spend import UNITS_PER_MICRO, Period, SpendBy, SpendSettings, Stretch
 from hostler.testing.builders import SMALL, a_job, a_node, a_pool, an_elastic_tier
 from tests.core.leasing.rental import a_launched_node
 from tests.core.spend.accounts import DAY_MS, HOUR_MS, MAY_29, OWN, a_budget, a_cap
@@ -121,6 +121,27 @@ def test_a_lowered_cap_ends_nothing_and_begins_nothing(accounts: NewAccounts) ->
     assert late.reason is Reason.BUDGET_SPENT
     world.configure_money()
     assert world.now(late).phase is LeasePhase.HELD
+
+
+def test_runaway_01_the_most_that_it_could_cost_is_stated_beforehand(
+    accounts: NewAccounts,
+) -> None:
+    """T01: image `never_ready`, 200 requests waiting: spend bounded and stated beforehand."""
+    pool = a_pool(tiers=(an_elastic_tier(offers=(CHEAP,)),), launch_count_max=50)
+    least = CHEAP.price_microusd_per_hour * (120_000 + 600_000) // 3_600_000
+    world = accounts(pool, a_budget(a_cap(cost_micros=3 * least)))
+    for _ in range(200):
+        world.acquire(timeout_ms=HOUR_MS)
+    assert len(world.commands("launch_machine")) == 3
+    assert world.usage().reserved_units == 3 * CHEAP.price_microusd_per_hour * 720_000
+    for command_id in world.commands("launch_machine"):
+        world.succeed(command_id)
+    world.advance(120_001)
+    for command_id in world.commands("stop_machine"):
+        world.succeed(command_id)
+    assert world.usage().cost_units <= 3 * CHEAP.price_microusd_per_hour * 120_001
+    used = world.usage()
+    assert used.cost_units + used.reserved_units <= 3 * least * UNITS_PER_MICRO
 
 
 def test_placing_buys_nothing_beyond_a_budget(accounts: NewAccounts) -> None:

@@ -89,6 +89,27 @@ def test_a_stop_by_label_learns_which_machine_it_ends(accounts: NewAccounts) -> 
     assert world.fleet.index.spend.used(FLEET, SpendBy.OFFER, Stretch.TOTAL, 0).node_ms == 8_000
 
 
+def test_stuck_02_what_will_not_die_still_costs_and_is_nobodys_lease(
+    accounts: NewAccounts,
+) -> None:
+    """S02: `terminate_fail` 2 h: not in the lease limit, still in the money cap; both shown."""
+    node = a_launched_node(price_microusd_per_hour=PRICE)
+    budget = a_budget(a_cap(cost_micros=10**9), lease_count_max=1)
+    world = accounts(
+        a_pool(tiers=(a_fixed_tier(), an_elastic_tier())), budget, node, a_node("n-900002")
+    )
+    lease = world.acquire()
+    node = world.node_of(lease)
+    world.fail(lease)
+    for _ in range(20):
+        world.fail(world.commands("stop_machine")[0], "outcome_unknown")
+        world.advance(world.now_ms + 360_000)
+    assert world.fleet.nodes[node.node_id].phase is NodePhase.STOPPING
+    assert world.acquire().lease_id in world.held()
+    assert world.usage().cost_units == world.now_ms * PRICE
+    assert world.now_ms >= 2 * HOUR_MS
+
+
 def test_boxes_of_a_fixed_tier_have_its_price(accounts: NewAccounts) -> None:
     tier = a_fixed_tier(price_microusd_per_hour=3_600_000)
     box = a_node(price_microusd_per_hour=3_600_000)
@@ -128,7 +149,7 @@ def test_an_orphan_costs_from_where_its_former_record_ended(accounts: NewAccount
     )
     world.succeed(listing, back)
     (orphan,) = [n for n in world.fleet.nodes.in_order() if n.origin is Origin.ORPHAN]
-    assert orphan.metered_from_ms == 50_000
+    assert orphan.metered_from_ms == 50_001  # it says that it began a millisecond later
     assert world.fleet.providers["fake"].unattributed_ms == 30_000
     assert "spend_unattributed" in world.events()
 

@@ -181,11 +181,13 @@ def _seen(txn: Txn, provider: str, fact: MachineFact) -> None:
 
 
 def _unbilled_from_ms(txn: Txn, former: Node | None, fact: MachineFact) -> int:
-    """Return since when an orphan costs, but for what its former record has been billed for."""
-    began = began_at_ms(txn, fact)
-    if former is None or former.machine_id != fact.machine_id:
-        return began
-    return max(began, former.metered_until_ms or began)
+    """Return since when an orphan costs, so that what its former record has billed is not again."""
+    began_ms = began_at_ms(txn, fact)
+    if former is None or former.machine_id not in (None, fact.machine_id):
+        return began_ms
+    if former.metered_from_ms is None or former.metered_until_ms is None:
+        return began_ms
+    return min(began_ms + former.metered_until_ms - former.metered_from_ms, txn.now_ms)
 
 
 def adopt_orphan(txn: Txn, provider: str, fact: MachineFact) -> Node:
