@@ -11,17 +11,20 @@ from hostler.sim.cloud import Cloud
 
 
 def books_problems(
-    cloud: Cloud, fleet: Fleet, named: Collection[str], now_ms: int
+    cloud: Cloud, fleet: Fleet, named: Collection[str], now_ms: int, clock_jumped_ms: int = 0
 ) -> Iterator[str]:
     """Return what our books say too much or too little, once all that was said has arrived.
 
     A machine that no record ever named, since every word of it was lost until it had ended by
-    itself, may be on the bill only.
+    itself, may be on the bill only. By as much as the server's clock has jumped, it may be wrong
+    about each machine.
     """
     billed: dict[tuple[str, str], int] = {}
     unnamed: dict[tuple[str, str], int] = {}
+    slack: dict[tuple[str, str], int] = {}
     for machine in cloud.machines.values():
         place = machine.pool, machine.tier
+        slack[place] = slack.get(place, 0) + clock_jumped_ms
         ended_at_ms = now_ms if machine.gone_at_ms is None else machine.gone_at_ms
         lifetime_ms = ended_at_ms - machine.born_at_ms
         billed[place] = billed.get(place, 0) + lifetime_ms
@@ -33,5 +36,6 @@ def books_problems(
         running = index.running.get(scope)
         booked_ms = index.used(scope, SpendBy.OFFER, Stretch.TOTAL, 0).node_ms
         booked_ms += 0 if running is None else running.node_ms(now_ms)
-        if not bill_ms - unnamed.get((pool, tier), 0) <= booked_ms <= bill_ms:
+        most_ms = bill_ms + slack[pool, tier]
+        if not bill_ms - slack[pool, tier] - unnamed.get((pool, tier), 0) <= booked_ms <= most_ms:
             yield f"machines of {pool}/{tier} are billed {bill_ms} ms, our books say {booked_ms}"

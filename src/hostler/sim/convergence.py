@@ -35,7 +35,13 @@ def problems(history: History, fleet: Fleet) -> list[str]:
         *_leases(history, fleet),
         *_targets(fleet),
         *_bundles(fleet),
-        *books_problems(history.cloud, fleet, history.checkers.named, history.world.now_ms),
+        *books_problems(
+            history.cloud,
+            fleet,
+            history.checkers.named,
+            history.world.now_ms,
+            history.server.clock_jumped_ms,
+        ),
     ]
 
 
