@@ -8,11 +8,13 @@ from hostler.core import inputs as given
 from hostler.core.fleet import Fleet
 from hostler.model import Budget, OutboxEntry, Pool, Settings
 from hostler.model.allocation import EndCause, Ended
+from hostler.model.bundle import Fallback
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines
 from hostler.model.launch import Disconnect, Launch
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.node import NodePhase
-from hostler.model.pool import Band
+from hostler.model.pool import Band, Reuse
+from hostler.model.settings import BronzeVictims, Preemption
 from hostler.model.shape import CapabilityRequest, Requirement, Shape
 from hostler.model.spend import Period, SpendCap
 from hostler.testing.builders import LARGE, SMALL, a_fixed_tier, a_job, an_elastic_tier
@@ -126,6 +128,13 @@ class History:
         kept = {name: getattr(settings, name) for name in names}
         if self.chance():
             kept["lost_node_count_max"] = 1
+        kept["ageing_ms"] = self.one_of((0, 60_000, 3_600_000))
+        kept["preemption"] = Preemption(
+            window_ms=self.one_of((30_000, 600_000)),
+            after_ms=self.one_of((0, 0, 10_000)),
+            victim_per_bundle_count_max=self.one_of((1, 10)),
+            bronze_victims=self.one_of(list(BronzeVictims)),
+        )
         pools = tuple(self._pool(name) for name in POOLS if self._below(5))
         return given.ApplyConfiguration(
             fleet_id="f",
@@ -156,7 +165,7 @@ class History:
         return self.one_of(((), (), (), (everything,), (of_key,), (everything, of_key)))
 
     def _pool(self, name: str) -> Pool:
-        elastic = an_elastic_tier(node_count_max=self.one_of((2, 5)))
+        elastic = an_elastic_tier(node_count_max=self.one_of((1, 2, 5)))
         fixed = a_fixed_tier(
             provider=self.one_of(("", "local")), price_microusd_per_hour=self.one_of((0, 70_000))
         )
@@ -164,6 +173,7 @@ class History:
             name=name,
             tiers=self.one_of(((fixed, elastic), (elastic,), (elastic, fixed))),
             warm_count=self.one_of((0, 1, 2)),
+            reuse=self.one_of(list(Reuse)),
             spare_count=self.one_of((0, 0, 1)),
             spare_band=self.one_of((None, Band.GOLD)),
             slot_count=self.one_of((1, 2)),
@@ -198,6 +208,8 @@ class History:
                     jobs=(job,),
                     replica_count=self.one_of((1, 2)),
                     fallback_pools=("q",) if self.chance() else (),
+                    fallback=self.one_of(list(Fallback)),
+                    is_gang=self._below(4) == 3,
                     **self._who(),
                 )
 

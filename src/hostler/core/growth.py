@@ -47,7 +47,7 @@ def request_node(
             offer=offer.name,
             origin=Origin.LAUNCHED,
             zone=tier.zone,
-            reliability=tier.reliability,
+            reliability=tier.reliability_of(offer),
             price_microusd_per_hour=offer.price_microusd_per_hour,
             shape=offer.shape,
             phase=NodePhase.REQUESTED,
@@ -72,13 +72,17 @@ def request_node(
 
 
 def growth_obstacle(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> Reason | None:
-    """Return why no node of this offer may be asked for now, or `None` when one may."""
+    """Return why no node of this offer may be asked for now, or `None` when one may.
+
+    Whatever bounds growth is asked here, and so holds for all who grow: counts now, budgets of
+    money where there are any.
+    """
     index = txn.fleet.index
     if not pool.is_enabled:
         return Reason.POOL_DISABLED
     if tier.kind is not TierKind.ELASTIC:
         return Reason.NO_CAPACITY
-    if index.nodes_by_tier.count(tier_key(pool.name, tier.name)) >= tier.node_count_max:
+    if _is_at_limit(txn, pool, tier, offer):
         return Reason.LIMIT_REACHED
     if is_cooling_down(txn, pool, tier, offer):
         return Reason.OFFER_COOLING_DOWN
@@ -90,6 +94,22 @@ def growth_obstacle(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> Reason | 
         hold_back(txn, refusal)
         return refusal.reason
     return None
+
+
+def _is_at_limit(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> bool:
+    """Say whether the tier, the offer or the pool has as many machines as it may have."""
+    index = txn.fleet.index
+    if index.nodes_by_tier.count(tier_key(pool.name, tier.name)) >= tier.node_count_max:
+        return True
+    if offer.node_count_max is not None:
+        key = offer_key(pool.name, tier.name, offer.name)
+        if index.nodes_by_offer.count(key) >= offer.node_count_max:
+            return True
+    if pool.node_count_max is None:
+        return False
+    elastic = (each for each in pool.tiers if each.kind is TierKind.ELASTIC)
+    counts = (index.nodes_by_tier.count(tier_key(pool.name, each.name)) for each in elastic)
+    return sum(counts) >= pool.node_count_max
 
 
 def is_cooling_down(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> bool:

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
-from hostler.core.keys import bundle_phase_key, pending_line, pending_order, tier_key
+from hostler.core.keys import bundle_phase_key, tier_key
 from hostler.core.lease_index import LeaseIndex
+from hostler.core.pending_index import PendingIndex
 from hostler.core.placement.places import PlaceIndex
 from hostler.core.slot_index import SlotIndex
 from hostler.core.spend_index import SpendIndex
-from hostler.core.tables import LineIndex, SetIndex
-from hostler.core.uses import UseIndex
+from hostler.core.tables import SetIndex
+from hostler.core.uses import UseIndex, offer_key
 from hostler.model import (
     Allocation,
     Budget,
@@ -22,6 +23,7 @@ from hostler.model import (
     OutboxEntry,
     Pool,
     Replica,
+    Settings,
     SpendRow,
     Token,
 )
@@ -29,6 +31,7 @@ from hostler.model.allocation import AllocationPhase
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
 from hostler.model.node import Health, NodePhase
 from hostler.model.record import Record
+from hostler.model.replica import ReplicaPhase
 
 
 def _leaving_bucket(node: Node) -> str | None:
@@ -45,6 +48,11 @@ def _draining_bucket(node: Node) -> str | None:
 def _lost_bucket(node: Node) -> str | None:
     is_lost = node.health is Health.LOST and node.silent_since_at_ms is not None
     return "all" if is_lost else None
+
+
+def _claimed_node(replica: Replica) -> str | None:
+    is_pending = replica.phase is ReplicaPhase.PENDING
+    return replica.claim.node_id if is_pending and replica.claim is not None else None
 
 
 def _command_bucket(entry: OutboxEntry) -> str:
@@ -65,6 +73,13 @@ class NodeIndexes:
         )
         self.nodes_by_tier = SetIndex[Node](
             lambda n: None if n.phase is NodePhase.RETIRED else tier_key(n.pool, n.tier)
+        )
+        self.nodes_by_offer = SetIndex[Node](
+            lambda n: (
+                None
+                if n.phase is NodePhase.RETIRED or not n.offer
+                else offer_key(n.pool, n.tier, n.offer)
+            )
         )
         self.nodes_by_phase = SetIndex[Node](lambda n: n.phase.value)
         self.nodes_by_pool_phase = SetIndex[Node](lambda n: f"{n.pool}/{n.phase.value}")
@@ -95,6 +110,7 @@ class NodeIndexes:
             *_follows(
                 self.nodes_by_pool,
                 self.nodes_by_tier,
+                self.nodes_by_offer,
                 self.nodes_by_phase,
                 self.nodes_by_pool_phase,
                 self.nodes_by_machine,
@@ -122,6 +138,9 @@ class WorkIndexes:
         self.allocations_by_bundle = SetIndex[Allocation](
             lambda a: a.bundle_id if a.is_live else None
         )
+        self.allocations_by_band = SetIndex[Allocation](
+            lambda a: a.band.value if a.is_live else None
+        )
         self.allocations_by_phase = SetIndex[Allocation](
             lambda a: None if a.phase is AllocationPhase.ENDED else a.phase.value
         )
@@ -131,9 +150,13 @@ class WorkIndexes:
         """By node: what starts when the node is ready."""
         self.replicas_by_bundle = SetIndex[Replica](lambda r: r.bundle_id)
         self.replicas_by_phase = SetIndex[Replica](lambda r: r.phase.value)
-        self.replicas_pending = LineIndex[Replica](
-            lambda r: (pending_line(r), pending_order(r)) if r.is_placeable else None
+        self.replicas_claiming = SetIndex[Replica](_claimed_node)
+        """By node: those for whom room is being made there."""
+        self.replicas_preempted = SetIndex[Replica](
+            lambda r: None if r.preempted is None else "all"
         )
+        """In `all`: those that lately gave way."""
+        self.replicas_pending = PendingIndex()
         """Who wants a place now, or a second one, by demand, the most urgent first."""
         self.replicas_placeable = SetIndex[Replica](
             lambda r: r.bundle_id if r.is_placeable else None
@@ -146,6 +169,7 @@ class WorkIndexes:
             self.allocations_by_node,
             self.allocations_by_replica,
             self.allocations_by_bundle,
+            self.allocations_by_band,
             self.allocations_by_phase,
             self.allocations_reserved,
         )
@@ -153,6 +177,8 @@ class WorkIndexes:
             self.replicas_by_bundle,
             self.replicas_by_phase,
             self.replicas_by_bundle_phase,
+            self.replicas_claiming,
+            self.replicas_preempted,
             self.replicas_pending,
             self.replicas_placeable,
         )
@@ -178,7 +204,8 @@ class Indexes(NodeIndexes, WorkIndexes):
             Meter.KIND: (spend.update_meter,),
             Node.KIND: (*self._node_follows, spend.update_node),
             Allocation.KIND: (self.places.follow_allocation, *self._allocation_follows),
-            Replica.KIND: self._replica_follows,
+            Replica.KIND: (self.places.follow_replica, *self._replica_follows),
+            Settings.KIND: (self.replicas_pending.update_settings,),
             Lease.KIND: (leases.update, spend.update_lease),
             OutboxEntry.KIND: _follows(self.commands_by_target),
             Pool.KIND: (leases.update_pool, spend.update_pool),
@@ -205,7 +232,7 @@ _Follow = Callable[[str, Any, Any], None]
 
 
 def _follows(
-    *indexes: SetIndex[Any] | LineIndex[Any] | SlotIndex | UseIndex | LeaseIndex,
+    *indexes: SetIndex[Any] | PendingIndex | SlotIndex | UseIndex | LeaseIndex,
 ) -> tuple[_Follow, ...]:
     return tuple(index.update for index in indexes)
 

@@ -10,11 +10,11 @@ import msgspec
 
 from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
 from hostler.model.allocation import Ended
-from hostler.model.bundle import Job, SpreadRule
+from hostler.model.bundle import Fallback, Job, SpreadRule
 from hostler.model.calendar import TimeZone
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.pool import Pool
-from hostler.model.settings import RecoveryLimits, Retention
+from hostler.model.settings import AGEING_MS, Preemption, RecoveryLimits, Retention
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
 from hostler.model.spend import Budget, SpendSettings
 from hostler.model.token import Role
@@ -47,6 +47,8 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     brake_window_ms: int
     recovery: RecoveryLimits
     retention: Retention
+    ageing_ms: int = AGEING_MS
+    preemption: Preemption = Preemption()
     spend: SpendSettings = SpendSettings()
 
 
@@ -70,6 +72,8 @@ class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
     jobs: tuple[Job, ...]
     replica_count: int = 1
     fallback_pools: tuple[str, ...] = ()
+    fallback: Fallback = Fallback.WHEN_FULL
+    is_gang: bool = False
     spread: tuple[SpreadRule, ...] = ()
     is_primary_interruptible: bool = True
     labels: dict[str, str] = {}

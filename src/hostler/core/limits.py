@@ -92,3 +92,25 @@ LEASES_OVER_MAX = 100_000
 RANKINGS_MAX = 64
 """Demands for which each tier keeps its nodes ranked. At 100,000 nodes one takes 1.7 MB; more
 kinds of work than this are ranked anew each time they come up."""
+
+PREEMPTION_CHECKS_MAX = 500
+"""Sets of victims tried on one node before the search is content with one that has no needless
+member: every set of up to eight different ones, and far more where many are alike; 5 ms at most."""
+
+PREEMPTION_NODES_MAX = 500
+"""Nodes on which one search looks for victims: with more than that to choose from, the best is
+hardly better; 50 ms at most."""
+
+CLAIM_MARGIN_MS = 30_000
+"""How much longer than its grace a victim may take to end before the room that it was to leave is
+given up and looked for elsewhere: the patience with one attempt to stop it."""
+
+CROWD_MAX = 24
+"""Replicas for which the price of a new machine is reckoned together, and"""
+CROWD_LINES_MAX = 8
+"""kinds of demand among them beside the buyer's own: enough to see that one large machine serves
+cheaper than many small ones; under 1 ms for each machine bought."""
+
+GANG_TRIES_MAX = 256
+"""Places tried for the members of one gang before it is said that they do not fit together; every
+way for four members on four nodes, and 25 ms at most."""

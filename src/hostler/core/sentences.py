@@ -104,6 +104,18 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "No node of its pools has room.",
         "Free room, add nodes, or add an elastic tier or a fallback pool.",
     ),
+    Reason.ROOM_CLAIMED: (
+        "Lower work is being stopped to make room for it.",
+        "Nothing; it starts there when that has ended.",
+    ),
+    Reason.GANG_INCOMPLETE: (
+        "Its bundle starts whole or not at all, and not all of it has a place.",
+        "Free room or add nodes for the replica that is named, or submit it without `gang`.",
+    ),
+    Reason.PREEMPTED: (
+        "It gave way to more important work.",
+        "Nothing while it waits for room; start the job if it was dropped, or raise its band.",
+    ),
     Reason.MACHINE_STARTING: (
         "Its machine is being launched.",
         "Nothing; it goes on when the agent there has said hello.",

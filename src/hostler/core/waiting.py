@@ -1,7 +1,7 @@
-"""Why a lease waits, told from the present state.
+"""Why a lease or a replica waits, told from the present state.
 
-The record keeps the reason as of when the lease was last looked at, which for those far back in
-line may be long ago. Whoever explains a lease to a person asks here.
+The record keeps the reason as of when it was last looked at, which for those far back in line may
+be long ago. Whoever explains one to a person asks here.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from hostler.core.budgets import lease_refusal, node_refusal
+from hostler.core.keys import pending_line
+from hostler.core.placement.feasible import PARTICULAR
 from hostler.core.slot_choice import slot_for
 from hostler.core.slots import misfit
-from hostler.model import Lease, Pool
+from hostler.model import Lease, Pool, Replica
 from hostler.model.node import NodePhase
 from hostler.model.pool import Offer, Tier, TierKind
 from hostler.model.reason import Reason
+from hostler.model.replica import ReplicaPhase
 
 if TYPE_CHECKING:
     from hostler.core.fleet import Fleet
@@ -25,6 +28,24 @@ class Why(NamedTuple):
 
     reason: Reason
     detail: str
+
+
+_OWN = frozenset({*PARTICULAR, Reason.BUNDLE_BROKEN, Reason.GANG_INCOMPLETE, Reason.ROOM_CLAIMED})
+"""Reasons that a replica need not share with who stands before it in line."""
+
+
+def why_in_line(fleet: Fleet, replica: Replica) -> Why | None:
+    """Say what a replica waits for now: what who stands first in its line was last told."""
+    if replica.reason is None:
+        return None
+    own = Why(replica.reason, replica.reason_detail)
+    if replica.phase is not ReplicaPhase.PENDING or replica.reason in _OWN:
+        return own
+    key = fleet.index.replicas_pending.first(pending_line(replica))
+    first = fleet.replicas.get(key)
+    if first is None or first.reason is None or first.reason in _OWN:
+        return own
+    return Why(first.reason, first.reason_detail)
 
 
 def why_waiting(fleet: Fleet, lease: Lease) -> Why:

@@ -117,8 +117,17 @@ def _command(_fleet: Fleet, entry: OutboxEntry, _from_ms: int) -> int | None:
     return entry.next_at_ms
 
 
-def _replica(_fleet: Fleet, replica: Replica, _from_ms: int) -> int | None:
-    return replica.retry_at_ms if replica.phase is ReplicaPhase.BACKING_OFF else None
+def _replica(fleet: Fleet, replica: Replica, _from_ms: int) -> int | None:
+    at_ms = replica.retry_at_ms if replica.phase is ReplicaPhase.BACKING_OFF else None
+    if replica.claim is None and replica.preempted is None:
+        return at_ms
+    deadlines = [at_ms]
+    if replica.claim is not None:
+        deadlines.append(replica.claim.until_at_ms)
+    if replica.preempted is not None:
+        settings = fleet.settings or _DEFAULTS
+        deadlines.append(replica.preempted.at_ms + settings.preemption.window_ms)
+    return min(at for at in deadlines if at is not None)
 
 
 def _provider(_fleet: Fleet, provider: ProviderState, _from_ms: int) -> int | None:

@@ -39,6 +39,25 @@ class Band(StrEnum):
 _RANKS = {Band.GOLD: 0, Band.SILVER: 1, Band.BRONZE: 2}
 
 
+class LaunchMode(StrEnum):
+    """On what terms a machine is had."""
+
+    ON_DEMAND = "on_demand"
+    SPOT = "spot"
+    """The provider may take it back."""
+    RESERVED = "reserved"
+    """Paid for whether it runs or not; give the offer the price of running it, and its count."""
+
+
+class Reuse(StrEnum):
+    """How far existing nodes are looked for before a machine is launched."""
+
+    TIER = "tier"
+    """In the tier itself: a new machine of a cheaper tier goes before a node of a dearer one."""
+    POOL = "pool"
+    """In all tiers of the pool: a machine is launched only when no node of the pool has room."""
+
+
 class Offer(Value, frozen=True, kw_only=True):
     """One kind of machine that a tier can launch."""
 
@@ -46,6 +65,9 @@ class Offer(Value, frozen=True, kw_only=True):
     """The provider's type name, or the operator's name of a declared shape."""
     shape: Shape
     price_microusd_per_hour: int = 0
+    mode: LaunchMode = LaunchMode.ON_DEMAND
+    node_count_max: int | None = None
+    """Machines of this offer at once; `None`: as many as its tier may have."""
 
 
 class Tier(Value, frozen=True, kw_only=True):
@@ -68,6 +90,10 @@ class Tier(Value, frozen=True, kw_only=True):
     price_microusd_per_hour: int = 0
     """Of each machine that joins a fixed tier; an elastic tier's offers have their own."""
 
+    def reliability_of(self, offer: Offer) -> Reliability:
+        """Return whether the provider may take back a machine of an offer."""
+        return Reliability.INTERRUPTIBLE if offer.mode is LaunchMode.SPOT else self.reliability
+
 
 class Pool(Record, frozen=True, kw_only=True):
     """Nodes managed under one policy."""
@@ -80,6 +106,9 @@ class Pool(Record, frozen=True, kw_only=True):
     """False: no new work, waiting requests are refused, idle machines retire. Set when a pool
     leaves the configuration; its record goes when its last node has."""
     tiers: tuple[Tier, ...] = ()
+    reuse: Reuse = Reuse.TIER
+    node_count_max: int | None = None
+    """Machines of all elastic tiers together; `None`: as many as these may have."""
     warm_count: int = 0
     """Ready and idle nodes to keep for leases, whatever is held (desired idle)."""
     spare_count: int = 0

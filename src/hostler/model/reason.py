@@ -34,6 +34,9 @@ class Reason(StrEnum):
 
     # why a replica or a lease waits
     NO_CAPACITY = "no_capacity"
+    ROOM_CLAIMED = "room_claimed"
+    GANG_INCOMPLETE = "gang_incomplete"
+    PREEMPTED = "preempted"
     MACHINE_STARTING = "machine_starting"
     LIMIT_REACHED = "limit_reached"
     LAUNCHES_IN_FLIGHT = "launches_in_flight"

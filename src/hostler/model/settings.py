@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from enum import StrEnum
+from typing import ClassVar, Final
 
+from hostler.model.pool import Band
 from hostler.model.record import Record, Value
 from hostler.model.spend import SpendSettings
 
@@ -20,6 +22,35 @@ class RecoveryLimits(Value, frozen=True, kw_only=True):
     """Time of being ready after which a replica's restart history is erased."""
     exclusion_ms: int = 30_000
     """How long a replica avoids the node on which it failed."""
+
+
+AGEING_MS: Final = 3_600_000
+"""An hour: long enough for gold to be gold, short enough that bronze runs today."""
+
+
+class BronzeVictims(StrEnum):
+    """What becomes of bronze that gave way."""
+
+    WAIT = "wait"
+    """It wants a place again, behind everybody above it."""
+    DROP = "drop"
+    """It is given up until somebody starts it, as after a failure."""
+
+
+class Preemption(Value, frozen=True, kw_only=True):
+    """When a replica that fits nowhere may have lower work end, and how much of it."""
+
+    bands: tuple[Band, ...] = (Band.GOLD, Band.SILVER)
+    """Who may; each only at the cost of bands below its own. None: nobody ever gives way."""
+    after_ms: int = 0
+    """How long it must have waited before."""
+    window_ms: int = 600_000
+    """Over which victims are counted, and for which a victim is left alone afterwards."""
+    victim_count_max: int = 100
+    """Victims in the whole fleet within the window."""
+    victim_per_bundle_count_max: int = 10
+    """Victims of one bundle within the window."""
+    bronze_victims: BronzeVictims = BronzeVictims.WAIT
 
 
 class Retention(Value, frozen=True, kw_only=True):
@@ -60,6 +91,10 @@ class Settings(Record, frozen=True, kw_only=True):
     lost_node_count_max: int = 20
     """Brake: more nodes lost inside `brake_window_ms` than this hold back further recoveries."""
     brake_window_ms: int = 300_000
+    ageing_ms: int = AGEING_MS
+    """A replica goes before one of the band above that has waited so much less; 0: bands always
+    come first."""
+    preemption: Preemption = Preemption()
     recovery: RecoveryLimits = RecoveryLimits()
     retention: Retention = Retention()
     spend: SpendSettings = SpendSettings()

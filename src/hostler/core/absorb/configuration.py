@@ -22,6 +22,7 @@ from hostler.model import (
     Node,
     Pool,
     ProviderState,
+    Replica,
     Settings,
 )
 from hostler.model.node import Health, NodePhase
@@ -54,7 +55,7 @@ def apply_configuration(txn: Txn, one: ApplyConfiguration) -> None:
         return
     for cooldown in list(txn.fleet.cooldowns.in_order()):
         txn.remove(cooldown)  # whoever changed the configuration may have mended the offer
-    for kind in (Node, Lease, Allocation, Cooldown, Meter):
+    for kind in (Node, Lease, Allocation, Cooldown, Replica, Meter):
         txn.retime(kind.KIND)
     txn.touch_all()
     txn.emit(EventKind.CONFIGURATION_APPLIED, {"principal": one.principal})

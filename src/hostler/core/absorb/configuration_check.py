@@ -40,6 +40,7 @@ def _settings(settings: FleetSettings) -> Iterator[Problem]:
         ("orphan_grace_ms", 0),
         ("lost_node_count_max", 1),
         ("brake_window_ms", 1),
+        ("ageing_ms", 0),
     ):
         yield from _at_least(f"{at}.{name}", getattr(settings, name), least)
     recovery, retention = settings.recovery, settings.retention
@@ -51,6 +52,20 @@ def _settings(settings: FleetSettings) -> Iterator[Problem]:
         ("exclusion_ms", 0),
     ):
         yield from _at_least(f"{at}.recovery.{name}", getattr(recovery, name), least)
+    preemption = settings.preemption
+    for name, least in (
+        ("after_ms", 0),
+        ("window_ms", 1),
+        ("victim_count_max", 0),
+        ("victim_per_bundle_count_max", 0),
+    ):
+        yield from _at_least(f"{at}.preemption.{name}", getattr(preemption, name), least)
+    if Band.BRONZE in preemption.bands:
+        yield Problem(
+            path=f"{at}.preemption.bands",
+            code="nothing_below",
+            message="no band is below bronze, so nothing could give way to it",
+        )
     for name, least in (
         ("event_count_max", 1),
         ("journal_count_max", 1),
@@ -115,6 +130,7 @@ def _pool(at: str, pool: Pool) -> Iterator[Problem]:
         ("waiting_count_max", 0),
         ("use_count_max", 1),
         ("launch_count_max", 1),
+        ("node_count_max", 1),
     ):
         yield from _at_least(f"{at}.{name}", getattr(pool, name), least)
     if pool.spare_band is Band.BRONZE:
@@ -131,6 +147,9 @@ def _targets(at: str, pool: Pool) -> Iterator[Problem]:
     if any(tier.kind is TierKind.FIXED and tier.node_count_max == 0 for tier in pool.tiers):
         return  # as many as join
     count_max = sum(tier.node_count_max for tier in pool.tiers)
+    if pool.node_count_max is not None:
+        fixed = (tier.node_count_max for tier in pool.tiers if tier.kind is TierKind.FIXED)
+        count_max = min(count_max, pool.node_count_max + sum(fixed))
     if pool.tiers and pool.warm_count + pool.spare_count > count_max:
         yield Problem(
             path=f"{at}.warm_count",
@@ -172,6 +191,7 @@ def _tier(at: str, tier: Tier) -> Iterator[Problem]:
 def _offer(at: str, offer: Offer) -> Iterator[Problem]:
     yield from _name(f"{at}.name", offer.name)
     yield from _at_least(f"{at}.price_microusd_per_hour", offer.price_microusd_per_hour, 0)
+    yield from _at_least(f"{at}.node_count_max", offer.node_count_max, 1)
     shape = offer.shape
     for name in ("capacity", "cores_milli", "memory_bytes"):
         yield from _at_least(f"{at}.shape.{name}", getattr(shape, name), 0)

@@ -5,30 +5,34 @@ Writes:   replicas (pending to placed, or why not), allocations (reserved, start
           new ones through growth), traces.
 Sends:    StartAllocation `"{allocation_id}/start/{epoch}"`.
 Keeps:    INV-ALLOC-3, INV-REPLICA-4, INV-ROOM-1, INV-SPREAD-1, INV-SPARE-1.
-Waits on: every reason of `placement.walk`, BUNDLE_BROKEN.
+Waits on: every reason of `placement.walk`, BUNDLE_BROKEN, GANG_INCOMPLETE.
 
 Who is tried: whoever began to want a place, and of those who wait already only the groups (equal
 demand) for which something has opened: a node that changed and would do, a machine that may be
 launched again, a sibling that is gone. Who has a place and wants a second one (a migration) stands
 in the same lines, behind everybody who has none. A group that fits nowhere is given up for this
-step after its first member. Most urgent first over all groups: by band, then by age.
+step after its first member. Most urgent first over all groups: by band and age
+(`core/pending_index`). A gang is placed whole or not at all (`core/gangs`).
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hostler.core import assigning, growth
-from hostler.core.keys import pending_line, pending_order
+from hostler.core import assigning, gangs, growth
+from hostler.core.crowd import crowd_of
+from hostler.core.keys import pending_line
+from hostler.core.placement.buy import Wanted
 from hostler.core.placement.demand import Demand, demand_of, plain
 from hostler.core.placement.feasible import refusal, standing_of
 from hostler.core.placement.walk import Verdict, decide
 from hostler.core.tables import Order
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Budget, Bundle, Cooldown, Node, Pool, Replica, Settings
-from hostler.model.bundle import Job
+from hostler.model.allocation import AllocationPhase
+from hostler.model.bundle import Fallback, Job
 from hostler.model.node import NodePhase
 from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
@@ -39,45 +43,59 @@ READS: Final = (Replica, Allocation, Node, Bundle, Pool, Cooldown, Settings, Bud
 def reconcile(txn: Txn) -> None:
     """Start what can start, then place who can be placed."""
     nodes = txn.changed(Node)
-    for node in nodes:
+    for node in (*nodes, *_reserved_for_changed(txn)):
         assigning.start_reserved(txn, node)
-    groups = _groups_to_try(txn, nodes)
+    fresh: dict[str, list[str]] = {}
+    for replica in _freshly_pending(txn):
+        fresh.setdefault(pending_line(replica), []).append(replica.replica_id)
+    groups = _groups_to_try(txn, nodes, fresh)
     while groups:
-        tried = _Pass(txn)
+        tried = _Pass(txn, fresh)
         tried.run(groups)
-        groups = _groups_let_in(txn, tried.used_spares)
+        groups = _groups_let_in(txn, tried.opened)
+
+
+def _reserved_for_changed(txn: Txn) -> Iterator[Node]:
+    """Give the nodes on which something may have to start because its gang is none any more."""
+    for bundle in txn.changed(Bundle):
+        for key in txn.fleet.index.allocations_by_bundle.keys(bundle.bundle_id):
+            allocation = txn.fleet.allocations[key]
+            if allocation.phase is AllocationPhase.RESERVED:
+                yield txn.fleet.nodes[allocation.node_id]
 
 
 # -- who is tried ------------------------------------------------------------------------------
 
 
-def _groups_to_try(txn: Txn, nodes: Sequence[Node]) -> list[str]:
+def _groups_to_try(
+    txn: Txn, nodes: Sequence[Node], fresh: Mapping[str, Sequence[str]]
+) -> list[str]:
     """Return the demands under which somebody should be looked at in this round."""
     waiting = txn.fleet.index.replicas_pending.buckets()
-    fresh = {pending_line(replica) for replica in _freshly_pending(txn)}
     if not waiting:
         return []
     if any(txn.changed_keys(kind) for kind in (Pool, Cooldown, Settings, Budget)):
         return waiting
     openings = [node for node in nodes if not standing_of(node) and node.lease_count == 0]
     growth_pools = _pools_that_may_grow(txn, nodes)
-    if not openings and not growth_pools:
+    closed_pools = frozenset(node.pool for node in nodes if standing_of(node))
+    if not openings and not growth_pools and not closed_pools:
         return sorted(fresh)
     return [
         group
         for group in waiting
-        if group in fresh or _has_opening(txn, group, openings, growth_pools)
+        if group in fresh or _has_opening(txn, group, openings, growth_pools, closed_pools)
     ]
 
 
 def _groups_let_in(txn: Txn, node_ids: Sequence[str]) -> list[str]:
-    """Return the demands that fit on spares that are none any more: what they have left is open."""
-    used = [txn.fleet.nodes[node_id] for node_id in node_ids]
-    openings = [node for node in used if not standing_of(node)]
+    """Return the demands that fit on nodes of which room was kept until now."""
+    opened = [txn.fleet.nodes[node_id] for node_id in node_ids if node_id in txn.fleet.nodes]
+    openings = [node for node in opened if not standing_of(node)]
     return [
         group
         for group in txn.fleet.index.replicas_pending.buckets()
-        if _has_opening(txn, group, openings, frozenset())
+        if _has_opening(txn, group, openings, frozenset(), frozenset())
     ]
 
 
@@ -102,13 +120,30 @@ def _pools_that_may_grow(txn: Txn, nodes: Sequence[Node]) -> frozenset[str]:
     )
 
 
-def _has_opening(txn: Txn, group: str, openings: list[Node], growth_pools: frozenset[str]) -> bool:
+def _has_opening(
+    txn: Txn,
+    group: str,
+    openings: list[Node],
+    growth_pools: frozenset[str],
+    closed_pools: frozenset[str],
+) -> bool:
+    """Say whether a line may have a chance that it did not have.
+
+    Args:
+        txn: The step.
+        group: The line.
+        openings: Nodes that changed and take work.
+        growth_pools: Pools that may launch again.
+        closed_pools: Pools of nodes that changed and take none: another pool may be open for that.
+    """
     head = txn.fleet.index.replicas_pending.first(group)
     asked = None if head is None else _asked(txn, txn.fleet.replicas[head])
     if asked is None:
         return False
     demand = plain(asked)
     if not growth_pools.isdisjoint(demand.pools):
+        return True
+    if demand.fallback is Fallback.WHEN_UNAVAILABLE and not closed_pools.isdisjoint(demand.pools):
         return True
     place = txn.fleet.index.places.of
     return any(
@@ -134,11 +169,17 @@ def _spec_of(txn: Txn, replica: Replica) -> tuple[Bundle, Job] | None:
 class _Pass:
     """One go over the groups that may have a chance, most urgent member first."""
 
-    def __init__(self, txn: Txn) -> None:
+    def __init__(self, txn: Txn, fresh: Mapping[str, Sequence[str]]) -> None:
         self.txn = txn
         self.lines: dict[str, Iterator[str]] = {}
         self.queue: list[tuple[Order, str, str]] = []
-        self.used_spares: list[str] = []
+        self.fresh = fresh
+        self.gangs: dict[str, Verdict] = {}
+        """Gangs that have been tried in vain, and why."""
+        self.tried_jobs: set[tuple[str, str, str]] = set()
+        """Line, bundle and job of those refused whom nothing sets apart from others of the job."""
+        self.opened: list[str] = []
+        """Nodes on which there is room that was kept for somebody before."""
 
     def run(self, groups: list[str]) -> None:
         """Try the members of each group until it is empty or given up."""
@@ -156,7 +197,7 @@ class _Pass:
     def _queue_next(self, group: str) -> None:
         key = next(self.lines[group], None)
         if key is not None:
-            order = pending_order(self.txn.fleet.replicas[key])
+            order = self.txn.fleet.index.replicas_pending.order_of(key)
             heapq.heappush(self.queue, (order, key, group))
 
     def _try(self, replica: Replica) -> Verdict | None:
@@ -167,25 +208,56 @@ class _Pass:
         if assigning.is_broken(self.txn, replica.bundle_id):
             assigning.hold_back(self.txn, replica)
             return None
+        is_moving = replica.migration is not None
+        if spec[0].is_gang and not is_moving:
+            return self._try_gang(spec[0], replica)
+        name = (pending_line(replica), replica.bundle_id, replica.job)
+        is_alike = not replica.avoided and not is_moving
+        if is_alike and name in self.tried_jobs and replica.reason is not None:
+            return None
         demand = demand_of(self.txn.fleet, *spec, replica, self.txn.now_ms)
-        verdict = decide(demand, self.txn.fleet, self._obstacle)
+        verdict = decide(demand, self.txn.fleet, self._obstacle, self._crowd)
         if verdict.option is None:
             assigning.refuse(self.txn, replica, verdict)
+            if is_alike:
+                self.tried_jobs.add(name)
         else:
             node_id = assigning.assign(self.txn, replica, *spec, verdict, verdict.option)
             place = verdict.option.place
             if place is not None and place.node.is_spare:
-                self.used_spares.append(node_id)
+                self.opened.append(node_id)
+            if replica.claim is not None:
+                self.opened.append(replica.claim.node_id)
+        return verdict
+
+    def _try_gang(self, bundle: Bundle, replica: Replica) -> Verdict | None:
+        """Place all of a gang that wants a place, or say to whoever asks why not."""
+        verdict = self.gangs.get(bundle.bundle_id)
+        if verdict is None:
+            lack = gangs.place(self.txn, bundle, self._obstacle, self._crowd)
+            if lack is None:
+                return None
+            verdict = self.gangs[bundle.bundle_id] = gangs.refusal_of(lack)
+        assigning.refuse(self.txn, replica, verdict)
         return verdict
 
     def _obstacle(self, pool: Pool, tier: Tier, offer: Offer) -> Reason | None:
         return growth.growth_obstacle(self.txn, pool, tier, offer)
 
+    def _crowd(self, demand: Demand, pool: Pool) -> Sequence[Wanted]:
+        return crowd_of(self.txn, demand, pool, self.queue)
+
     def _give_up(self, group: str, verdict: Verdict) -> None:
-        """Say of everybody in a group what has just been found out for its most urgent one."""
-        for key in self.txn.fleet.index.replicas_pending.keys(group):
-            replica = self.txn.fleet.replicas[key]
-            if replica.waiting_reason is verdict.reason:
+        """Say to those who have just come what was found out for the most urgent of their group.
+
+        Whoever has waited for long knows a reason; that it may have become another one is told by
+        who stands first (`core/waiting`), so that a long line costs nothing.
+        """
+        for key in self.fresh.get(group, ()):
+            replica = self.txn.fleet.replicas.get(key)
+            if replica is None or not replica.is_placeable:
+                continue
+            if replica.waiting_reason is verdict.reason or pending_line(replica) != group:
                 continue
             if assigning.is_broken(self.txn, replica.bundle_id):
                 assigning.hold_back(self.txn, replica)

@@ -11,7 +11,7 @@ from hostler.base.encoding import digest, encode
 from hostler.base.ids import NodeId, ReplicaId
 from hostler.core.placement.resilience import Domains, domains_of
 from hostler.model import Bundle, Replica
-from hostler.model.bundle import Job, SpreadRule
+from hostler.model.bundle import Fallback, Job, SpreadRule
 from hostler.model.pool import Band
 from hostler.model.shape import Requirement
 
@@ -39,6 +39,8 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     requirement: Requirement
     pools: tuple[str, ...]
     """The bundle's own, then its fallbacks."""
+    fallback: Fallback = Fallback.WHEN_FULL
+    """When the pools after the first are open to it."""
     spread: tuple[SpreadRule, ...] = ()
     siblings: tuple[Domains, ...] = ()
     """Where the other live replicas of the same job are."""
@@ -74,6 +76,7 @@ def demand_of(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, now_ms: 
         band=job.band,
         requirement=job.requirement,
         pools=pools_of(bundle),
+        fallback=bundle.fallback,
         spread=bundle.spread,
         siblings=tuple(siblings),
         bundle_count_by_node=counts,
@@ -120,6 +123,16 @@ def is_reliable_required(bundle: Bundle, index: int) -> bool:
 
 
 def demand_digest(bundle: Bundle, job: Job, index: int) -> str:
-    """Return the digest under which replicas that ask alike stand in one line."""
-    asked = (job.band, job.requirement, pools_of(bundle), is_reliable_required(bundle, index))
+    """Return the digest under which replicas that ask alike stand in one line.
+
+    A gang asks as a whole, so each has lines of its own.
+    """
+    asked = (
+        job.band,
+        job.requirement,
+        pools_of(bundle),
+        bundle.fallback,
+        is_reliable_required(bundle, index),
+        bundle.bundle_id if bundle.is_gang else "",
+    )
     return digest(encode(asked))

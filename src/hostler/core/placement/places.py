@@ -17,8 +17,9 @@ from hostler.core.placement.feasible import Place, standing_of
 from hostler.core.placement.mix import Mix, Profile
 from hostler.core.placement.resilience import domains_of
 from hostler.core.placement.room import Hold, Room, free_room, less, whole_room
-from hostler.model import Allocation, Node
+from hostler.model import Allocation, Node, Replica
 from hostler.model.node import NodePhase
+from hostler.model.replica import Claim, ReplicaPhase
 from hostler.model.shape import Shape
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class PlaceIndex:
         self._rooms: dict[str, Room] = {}
         self._offered: dict[str, UnitsOffered] = {}
         self._columns: dict[str, Columns] = {}
+        self._claims: dict[str, int] = {}
+        """How many replicas claim room on a node, where any does."""
         self.mix = Mix()
 
     def follow_node(self, key: str, old: Node | None, new: Node | None) -> None:
@@ -63,8 +66,30 @@ class PlaceIndex:
         for allocation in (old, new):
             if allocation is not None and (was_live or is_live):
                 room = self._rooms.pop(allocation.node_id, None)
-                if room is not None and old is None and _is_clear(allocation):
+                if (
+                    room is not None
+                    and old is None
+                    and _is_clear(allocation)
+                    and allocation.node_id not in self._claims
+                ):
                     self._rooms[allocation.node_id] = less(room, hold_of(allocation))
+
+    def follow_replica(self, _key: str, old: Replica | None, new: Replica | None) -> None:
+        """Forget the room of a node on which a claim begins or ends."""
+        left, entered = _claim_of(old), _claim_of(new)
+        if left == entered:
+            return
+        for claim, sign in ((left, -1), (entered, 1)):
+            if claim is None:
+                continue
+            node_id = claim.node_id
+            count = self._claims.pop(node_id, 0) + sign
+            if count:
+                self._claims[node_id] = count
+            self._rooms.pop(node_id, None)
+            self._places.pop(node_id, None)
+            for columns in self._columns.values():
+                columns.mark(node_id)
 
     def in_tier(self, fleet: Fleet, pool: str, tier: str) -> Columns:
         """Return the nodes of a tier that are not retired, as columns that are up to date."""
@@ -119,6 +144,12 @@ def offer_of(shape: Shape) -> UnitsOffered:
     return profiles, milli
 
 
+def _claim_of(replica: Replica | None) -> Claim | None:
+    if replica is None or replica.phase is not ReplicaPhase.PENDING:
+        return None
+    return replica.claim
+
+
 def _is_same_shape(one: Shape, other: Shape) -> bool:
     return one is other or one == other
 
@@ -144,10 +175,16 @@ def _tier_of(node: Node | None) -> str:
 
 
 def holds_on(fleet: Fleet, node: Node) -> Sequence[Hold]:
-    """Return what the live allocations on a node take of it."""
-    if not node.allocation_count:
+    """Return what the live allocations on a node take of it, and what claims keep of it."""
+    claiming = fleet.index.replicas_claiming
+    if not node.allocation_count and not claiming.count(node.node_id):
         return ()
-    return [hold_of(each) for each in live_on(fleet, node.node_id)]
+    holds = [hold_of(each) for each in live_on(fleet, node.node_id)]
+    for key in claiming.keys(node.node_id):
+        claim = fleet.replicas[key].claim
+        if claim is not None:
+            holds.append(Hold(claim.requirement, {}))
+    return holds
 
 
 def live_on(fleet: Fleet, node_id: str) -> list[Allocation]:

@@ -8,7 +8,7 @@ from hostler.base.errors import Rejected
 from hostler.base.ids import BundleId
 from hostler.base.units import cores_milli, duration_ms, size_bytes
 from hostler.core.inputs import SubmitBundle
-from hostler.model.bundle import Job, SpreadOver, SpreadRule
+from hostler.model.bundle import Fallback, Job, SpreadOver, SpreadRule
 from hostler.model.launch import (
     AtOnceReadiness,
     DelayReadiness,
@@ -53,6 +53,8 @@ def submit_bundle(
         jobs=tuple(_job(job) for job in document.jobs),
         replica_count=document.replicas,
         fallback_pools=tuple(document.fallback_pools),
+        fallback=Fallback(document.fallback),
+        is_gang=document.gang,
         spread=tuple(
             SpreadRule(over=SpreadOver(rule.over), is_required=rule.required)
             for rule in document.spread

@@ -19,8 +19,8 @@ from hostler.core.inputs import ApplyConfiguration, FleetSettings
 from hostler.engine.time_zones import time_zone_problem
 from hostler.model import Budget, Pool
 from hostler.model.calendar import TimeZone
-from hostler.model.pool import Band, Offer, Reliability, Tier, TierKind
-from hostler.model.settings import RecoveryLimits, Retention
+from hostler.model.pool import Band, LaunchMode, Offer, Reliability, Reuse, Tier, TierKind
+from hostler.model.settings import BronzeVictims, Preemption, RecoveryLimits, Retention
 from hostler.model.shape import Capability, Shape
 from hostler.model.spend import Period, SpendCap, SpendSettings
 from hostler.providers.registry import Registry
@@ -31,7 +31,7 @@ from hostler.wire.documents import (
     TierDocument,
     capability_of,
 )
-from hostler.wire.documents.config import FleetDocument, OfferDocument
+from hostler.wire.documents.config import FleetDocument, OfferDocument, PreemptionDocument
 from hostler.wire.documents.spend import BudgetDocument, CapDocument, SpendDocument
 from hostler.wire.documents.work import ShapeDocument
 
@@ -102,6 +102,8 @@ def _settings(document: FleetDocument) -> FleetSettings:
         orphan_grace_ms=duration_ms(timing.orphan_grace),
         lost_node_count_max=timing.lost_nodes_max,
         brake_window_ms=duration_ms(timing.brake_window),
+        ageing_ms=duration_ms(document.placement.ageing),
+        preemption=_preemption(document.placement.preemption),
         recovery=RecoveryLimits(
             restart_count_max=recovery.restarts_max,
             restart_window_ms=duration_ms(recovery.restart_window),
@@ -166,11 +168,24 @@ def _machine_time(text: str | None) -> int | None:
     return None if text is None else machine_time_ms(text)
 
 
+def _preemption(document: PreemptionDocument) -> Preemption:
+    return Preemption(
+        bands=tuple(sorted({Band(band) for band in document.bands}, key=lambda band: band.rank)),
+        after_ms=duration_ms(document.after),
+        window_ms=duration_ms(document.window),
+        victim_count_max=document.victims_max,
+        victim_per_bundle_count_max=document.victims_per_bundle_max,
+        bronze_victims=BronzeVictims(document.bronze_victims),
+    )
+
+
 def _pool(name: str, document: PoolDocument) -> Pool:
     spares = document.spares
     return Pool(
         name=name,
         tiers=tuple(_tier(tier) for tier in document.tiers),
+        reuse=Reuse(document.reuse),
+        node_count_max=document.node_count_max,
         warm_count=document.warm,
         spare_count=0 if spares is None else spares.count,
         spare_band=None if spares is None or spares.band is None else Band(spares.band),
@@ -208,6 +223,8 @@ def _offer(document: OfferDocument) -> Offer:
         name=document.name,
         shape=_shape(document.shape),
         price_microusd_per_hour=money_microusd(document.price_per_hour),
+        mode=LaunchMode(document.mode),
+        node_count_max=document.node_count_max,
     )
 
 

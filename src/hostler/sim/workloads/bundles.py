@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hostler.base.ids import BundleId
 from hostler.core.inputs import DeleteBundle, StartJob, SubmitBundle
-from hostler.model.bundle import Job, SpreadOver, SpreadRule
+from hostler.model.bundle import Fallback, Job, SpreadOver, SpreadRule
 from hostler.model.launch import (
     AtOnceReadiness,
     DelayReadiness,
@@ -73,6 +73,8 @@ class Submitters:
         jobs = tuple(self._job(job) for job in ("a", "b")[: rng.between(1, 2)])
         replica_count = rng.between(*plan.replica_count)
         fallback_pools = others if rng.chance(300_000) else ()
+        fallback = rng.choice(tuple(Fallback))
+        is_gang = rng.chance(plan.gang_ppm)
         self._client.ask(
             lambda request_id: SubmitBundle(
                 request_id=request_id,
@@ -84,6 +86,8 @@ class Submitters:
                 fallback_pools=fallback_pools,
                 spread=spread if is_spread else (),
                 is_primary_interruptible=not is_spread,
+                fallback=fallback,
+                is_gang=is_gang,
             )
         )
 

@@ -48,6 +48,31 @@ class RecoveryDocument(Document, frozen=True, kw_only=True):
     """How long a replica avoids the node on which it failed."""
 
 
+class PreemptionDocument(Document, frozen=True, kw_only=True):
+    """When a replica that fits nowhere may have lower work end, and how much of it."""
+
+    bands: tuple[Literal["gold", "silver"], ...] = ("gold", "silver")
+    """Who may, at the cost of bands below its own; an empty list: nobody ever gives way."""
+    after: Duration = "0s"
+    """How long it must have waited before."""
+    window: Duration = "10m"
+    """Over which victims are counted, and for which a victim is left alone afterwards."""
+    victims_max: Count = 100
+    """Victims in the whole fleet within the window."""
+    victims_per_bundle_max: Count = 10
+    """Victims of one bundle within the window."""
+    bronze_victims: Literal["wait", "drop"] = "wait"
+    """What becomes of bronze that gave way: it waits for room, or it is dropped."""
+
+
+class PlacementDocument(Document, frozen=True, kw_only=True):
+    """In what order those who wait are served, and when one makes room for another."""
+
+    ageing: Duration = "1h"
+    """A replica goes before one of the band above that has waited so much less; 0s: never."""
+    preemption: PreemptionDocument = PreemptionDocument()
+
+
 class RetentionDocument(Document, frozen=True, kw_only=True):
     """How much history is kept."""
 
@@ -65,6 +90,7 @@ class FleetDocument(Document, frozen=True, kw_only=True):
     id: Name | None = None
     """The label by which our machines are known; made up when left out. Never changes."""
     timing: TimingDocument = TimingDocument()
+    placement: PlacementDocument = PlacementDocument()
     recovery: RecoveryDocument = RecoveryDocument()
     retention: RetentionDocument = RetentionDocument()
     spend: SpendDocument = SpendDocument()
@@ -95,6 +121,11 @@ class OfferDocument(Document, frozen=True, kw_only=True):
     name: Name
     shape: ShapeDocument = ShapeDocument()
     price_per_hour: Money = "0"
+    mode: Literal["on_demand", "spot", "reserved"] = "on_demand"
+    """On what terms it is had. `spot`: the provider may take it back. `reserved`: it is paid for
+    anyway, so price what running it costs more, and say how many there are."""
+    node_count_max: CountFromOne | None = None
+    """Machines of this offer at once; left out: as many as the tier may have."""
 
 
 class TierDocument(Document, frozen=True, kw_only=True):
@@ -133,6 +164,11 @@ class PoolDocument(Document, frozen=True, kw_only=True):
 
     tiers: list[TierDocument]
     """In cost order, cheapest first."""
+    reuse: Literal["tier", "pool"] = "tier"
+    """How far existing nodes are looked for before a machine is launched: `tier` lets a new machine
+    of a cheaper tier go before a node of a dearer one, `pool` does not."""
+    node_count_max: CountFromOne | None = None
+    """Machines of all elastic tiers together; left out: as many as these may have."""
     warm: Count = 0
     """Ready and idle nodes to keep for leases."""
     spares: SparesDocument | None = None

@@ -7,8 +7,10 @@ that an older client can show what a newer server says.
 from hostler.wire.http.bundles import (
     AllocationView,
     BundleView,
+    ClaimView,
     EndedView,
     JobView,
+    PreemptedView,
     ReplicaView,
     SpreadView,
 )
@@ -26,6 +28,7 @@ from hostler.wire.http.explain import (
     PlannedReplica,
     PlanView,
     RerunView,
+    VictimView,
     WayView,
     WhyView,
 )
@@ -87,6 +90,7 @@ __all__ = [
     "CapabilityView",
     "ChangeView",
     "CheckView",
+    "ClaimView",
     "ComparisonView",
     "ConfigView",
     "CordonRequest",
@@ -116,6 +120,7 @@ __all__ = [
     "PlanView",
     "PlannedReplica",
     "PoolView",
+    "PreemptedView",
     "Problem",
     "ProblemError",
     "ReleaseRequest",
@@ -138,6 +143,7 @@ __all__ = [
     "TenantView",
     "TierView",
     "TokenView",
+    "VictimView",
     "WayView",
     "WhyView",
     "problem",
