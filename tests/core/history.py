@@ -9,12 +9,13 @@ from hostler.core.fleet import Fleet
 from hostler.model import Budget, OutboxEntry, Pool, Settings
 from hostler.model.allocation import EndCause, Ended
 from hostler.model.bundle import Fallback
+from hostler.model.calendar import Offset, TimeZone, Weekday, Window
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines
 from hostler.model.launch import Disconnect, Launch
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.node import NodePhase
-from hostler.model.pool import Band, Reuse
-from hostler.model.settings import BronzeVictims, Preemption
+from hostler.model.pool import Band, Reuse, Rollout, SizeWindow
+from hostler.model.settings import BronzeVictims, Preemption, ProviderLimits
 from hostler.model.shape import CapabilityRequest, Requirement, Shape
 from hostler.model.spend import Period, SpendCap
 from hostler.testing.builders import LARGE, SMALL, a_fixed_tier, a_job, an_elastic_tier
@@ -40,6 +41,22 @@ WANTED = (
 SHAPES = (SMALL, LARGE, Shape(capacity=6), Shape())
 POOLS = ("p", "q")
 BUNDLES = ("a", "b", "c")
+ZONE = TimeZone(
+    name="Nowhere/Ever",
+    offsets=(
+        Offset(from_at_ms=0, offset_ms=0),
+        Offset(from_at_ms=900_000, offset_ms=3_600_000),
+        Offset(from_at_ms=5_000_000, offset_ms=0),
+    ),
+    known_until_at_ms=10**12,
+)
+"""A zone that changes its clock while a history lasts."""
+WINDOW = SizeWindow(
+    name="early",
+    window=Window(time_zone=ZONE.name, days=tuple(Weekday), from_ms=600_000, to_ms=4_000_000),
+    warm_count=2,
+    node_count_max=4,
+)
 PAUSES_MS = (1, 1, 500, 500, 5_000, 5_000, 20_000, 61_000, 130_000, 400_000, 1_000_000)
 
 
@@ -136,10 +153,14 @@ class History:
             bronze_victims=self.one_of(list(BronzeVictims)),
         )
         pools = tuple(self._pool(name) for name in POOLS if self._below(5))
+        if self.chance():
+            limited = ProviderLimits(provider="fake", launch_count_max=2, launches_per_minute_max=6)
+            kept["providers"] = (limited,)
         return given.ApplyConfiguration(
             fleet_id="f",
             settings=given.FleetSettings(**kept),
             pools=pools,
+            time_zones=(ZONE,),
             budgets=self._budgets(pools),
             **self._who(),
         )
@@ -165,7 +186,10 @@ class History:
         return self.one_of(((), (), (), (everything,), (of_key,), (everything, of_key)))
 
     def _pool(self, name: str) -> Pool:
-        elastic = an_elastic_tier(node_count_max=self.one_of((1, 2, 5)))
+        elastic = an_elastic_tier(
+            node_count_max=self.one_of((1, 2, 5)),
+            options_json=self.one_of(("{}", "{}", '{"image":"new"}')),
+        )
         fixed = a_fixed_tier(
             provider=self.one_of(("", "local")), price_microusd_per_hour=self.one_of((0, 70_000))
         )
@@ -186,6 +210,12 @@ class History:
             use_count_max=self.one_of((None, 1, 3)),
             waiting_count_max=3,
             launch_count_max=self.one_of((1, 5)),
+            node_count_min=self.one_of((0, 0, 1)),
+            node_count_max=self.one_of((None, 3)),
+            age_ms_max=self.one_of((None, 500_000)),
+            boot_failure_count_max=self.one_of((1, 5)),
+            rollout=self.one_of((Rollout(), Rollout(surge_count_max=0, unavailable_count_max=1))),
+            windows=self.one_of(((), (WINDOW,))),
         )
 
     def _bundle(self) -> given.AnyInput:
@@ -219,6 +249,8 @@ class History:
             case 0:
                 return given.CordonNode(node_id=node_id, **self._who())
             case 1:
+                if self.chance():
+                    return given.RetryGrowth(pool=self.one_of(POOLS), **self._who())
                 return given.UncordonNode(node_id=node_id, **self._who())
             case _:
                 deadline_ms = self.one_of((0, 30_000))

@@ -110,7 +110,7 @@ def registry() -> Registry:
 
 def test_a_configuration_says_the_same_as_its_document() -> None:
     document = read_config(CONFIG).require()
-    request = apply_configuration(document, request_id="r", principal="me")
+    request = apply_configuration(document, now_ms=0, request_id="r", principal="me")
     assert (request.fleet_id, request.principal) == ("studio", "me")
     settings = request.settings
     assert (settings.heartbeat_ms, settings.lost_after_ms) == (1_000, 90_000)
@@ -137,7 +137,8 @@ def test_a_configuration_says_the_same_as_its_document() -> None:
 def test_a_fleet_without_a_name_is_given_one_that_nobody_else_has() -> None:
     document = read_config("").require()
     names = {
-        apply_configuration(document, request_id="r", principal="me").fleet_id for _ in range(3)
+        apply_configuration(document, now_ms=0, request_id="r", principal="me").fleet_id
+        for _ in range(3)
     }
     assert len(names) == 3
 

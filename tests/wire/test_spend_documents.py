@@ -1,6 +1,6 @@
 """Money in `hostler.yaml`: prices, budgets, and everything wrong with them at once."""
 
-from hostler.engine.translate import apply_configuration, zone_problems
+from hostler.engine.translate import apply_configuration, time_zone_problems
 from hostler.model.spend import Period
 from hostler.wire.documents import read_config
 
@@ -45,7 +45,7 @@ budgets:
 
 def test_prices_and_budgets_are_read() -> None:
     document = read_config(GOOD).require()
-    asked = apply_configuration(document, request_id="r", principal="t")
+    asked = apply_configuration(document, now_ms=0, request_id="r", principal="t")
     one, two = asked.budgets
     assert (one.pool, one.tier, one.node_count_max) == ("p", "burst", 3)
     assert one.caps[0].period is Period.DAILY
@@ -79,6 +79,6 @@ def test_everything_wrong_is_told_at_once() -> None:
 
 def test_a_time_zone_that_there_is_not_is_refused_by_name() -> None:
     document = read_config("fleet: {spend: {time_zone: Europe/Berln}}").require()
-    (problem,) = zone_problems(document)
+    (problem,) = time_zone_problems(document)
     assert problem.path == "fleet.spend.time_zone"
     assert "did you mean Europe/Berlin?" in problem.message

@@ -15,6 +15,7 @@ from hostler.wire.http import (
     PendingView,
     SpendView,
     StatusView,
+    WindowComingView,
 )
 
 V = TypeVar("V")
@@ -57,6 +58,10 @@ class Questions:
         return await self._transport.send(
             calls.explain(about, node, at_event=at_event, at_revision=at_revision, given=given)
         )
+
+    async def windows(self, *, pool: str | None = None) -> list[WindowComingView]:
+        """Return what the windows of pools, or of one, bring in the next two weeks."""
+        return (await self._transport.send(calls.windows(pool=pool))).items
 
     async def pending(self) -> PendingView:
         """Return what waits, grouped by what it asks for and what it waits for."""

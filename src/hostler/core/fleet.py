@@ -17,6 +17,7 @@ from hostler.core.tables import Table, Timers
 from hostler.core.wakes import wake_at_ms
 from hostler.model import (
     Allocation,
+    Breaker,
     Budget,
     Bundle,
     Cooldown,
@@ -30,6 +31,7 @@ from hostler.model import (
     Receipt,
     Replica,
     Settings,
+    Sizes,
     SpendRow,
     TimeZone,
     Token,
@@ -55,6 +57,7 @@ class Fleet:
 
     def __init__(self) -> None:
         self.allocations = Table(Allocation)
+        self.breakers = Table(Breaker)
         self.bundles = Table(Bundle)
         self.budgets = Table(Budget)
         self.cooldowns = Table(Cooldown)
@@ -69,6 +72,7 @@ class Fleet:
         self.replicas = Table(Replica)
         self.settings_table = Table(Settings)
         self.spend = Table(SpendRow)
+        self.sizes = Table(Sizes)
         self.time_zones = Table(TimeZone)
         self.tokens = Table(Token)
         self.traces = Table(Trace)

@@ -13,7 +13,7 @@ from hostler.core.placement.places import PlaceIndex
 from hostler.core.slot_index import SlotIndex
 from hostler.core.spend_index import SpendIndex
 from hostler.core.tables import SetIndex
-from hostler.core.uses import UseIndex, offer_key
+from hostler.core.uses import ReplaceIndex, UseIndex, offer_key
 from hostler.model import (
     Allocation,
     Budget,
@@ -37,6 +37,17 @@ from hostler.model.replica import ReplicaPhase
 def _leaving_bucket(node: Node) -> str | None:
     is_leaving = node.retire_reason is not None and node.phase is not NodePhase.RETIRED
     return tier_key(node.pool, node.tier) if is_leaving else None
+
+
+def _staying_bucket(node: Node) -> str | None:
+    is_staying = (
+        node.retire_reason is None
+        and node.phase is not NodePhase.RETIRED
+        and node.health is Health.LIVE
+        and node.cordon is None
+        and node.drain is None
+    )
+    return node.pool if is_staying else None
 
 
 def _draining_bucket(node: Node) -> str | None:
@@ -92,6 +103,14 @@ class NodeIndexes:
         )
         self.nodes_leaving = SetIndex[Node](_leaving_bucket)
         """By tier: on their way out, and counted until they are gone."""
+        self.nodes_staying = SetIndex[Node](_staying_bucket)
+        """By pool: what may be used, now or when it is there."""
+        self.nodes_to_replace = ReplaceIndex()
+        """Those in whose place another is to come."""
+        self.nodes_launching = SetIndex[Node](
+            lambda n: n.provider if n.phase is NodePhase.REQUESTED else None
+        )
+        """By provider: asked for, and no machine is known yet."""
         self.nodes_draining = SetIndex[Node](_draining_bucket)
         """In `all`: those that are to be empty and have not been seen so."""
         self.nodes_lost = SetIndex[Node](_lost_bucket)
@@ -117,13 +136,19 @@ class NodeIndexes:
                 self.nodes_by_provider,
                 self.nodes_spare,
                 self.nodes_leaving,
+                self.nodes_staying,
+                self.nodes_launching,
                 self.nodes_draining,
                 self.nodes_lost,
                 uses,
                 self.nodes_free,
+                self.nodes_to_replace,
             ),
         )
-        self._node_follows_moving = (self.places.follow_node, *_follows(uses, self.nodes_free))
+        self._node_follows_moving = (
+            self.places.follow_node,
+            *_follows(uses, self.nodes_free, self.nodes_to_replace),
+        )
 
 
 class WorkIndexes:
@@ -232,7 +257,7 @@ _Follow = Callable[[str, Any, Any], None]
 
 
 def _follows(
-    *indexes: SetIndex[Any] | PendingIndex | SlotIndex | UseIndex | LeaseIndex,
+    *indexes: SetIndex[Any] | PendingIndex | SlotIndex | UseIndex | ReplaceIndex | LeaseIndex,
 ) -> tuple[_Follow, ...]:
     return tuple(index.update for index in indexes)
 
@@ -246,6 +271,7 @@ _STEADY: dict[str, Callable[[Any], Any]] = {
         "tier",
         "provider",
         "retire_reason",
+        "cordon",
         "drain",
         "health",
         "silent_since_at_ms",

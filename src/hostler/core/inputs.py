@@ -14,7 +14,13 @@ from hostler.model.bundle import Fallback, Job, SpreadRule
 from hostler.model.calendar import TimeZone
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.pool import Pool
-from hostler.model.settings import AGEING_MS, Preemption, RecoveryLimits, Retention
+from hostler.model.settings import (
+    AGEING_MS,
+    Preemption,
+    ProviderLimits,
+    RecoveryLimits,
+    Retention,
+)
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
 from hostler.model.spend import Budget, SpendSettings
 from hostler.model.token import Role
@@ -45,6 +51,7 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     orphan_grace_ms: int
     lost_node_count_max: int
     brake_window_ms: int
+    providers: tuple[ProviderLimits, ...] = ()
     recovery: RecoveryLimits
     retention: Retention
     ageing_ms: int = AGEING_MS
@@ -111,6 +118,12 @@ class DrainNode(Request, frozen=True, kw_only=True, tag="drain_node"):
     node_id: NodeId
     deadline_ms: int
     then_retire: bool = False
+
+
+class RetryGrowth(Request, frozen=True, kw_only=True, tag="retry_growth"):
+    """Launch again in a pool what lately failed: whoever asks has mended it."""
+
+    pool: str
 
 
 class AcquireLease(Request, frozen=True, kw_only=True, tag="acquire_lease"):
@@ -328,6 +341,7 @@ AnyRequest = (
     | CordonNode
     | UncordonNode
     | DrainNode
+    | RetryGrowth
     | AcquireLease
     | HeartbeatLease
     | ExtendLease

@@ -10,13 +10,23 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hostler.base.errors import Defect
-from hostler.core import node_invariants, spend_invariants
+from hostler.core import node_invariants, pool_invariants, spend_invariants
 from hostler.core.budgets import lease_refusal
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
-from hostler.core.node_invariants import Broken
+from hostler.core.pool_invariants import Broken
 from hostler.core.slot_choice import slot_for
-from hostler.model import Allocation, Lease, Meter, Node, OutboxEntry, Replica
+from hostler.model import (
+    Allocation,
+    Breaker,
+    Lease,
+    Meter,
+    Node,
+    OutboxEntry,
+    Pool,
+    Replica,
+    Sizes,
+)
 from hostler.model.allocation import AllocationPhase
 from hostler.model.lease import LeasePhase
 from hostler.model.node import NodePhase
@@ -193,6 +203,9 @@ _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
     Allocation.KIND: _allocation,
     Replica.KIND: _replica_and_migration,
     OutboxEntry.KIND: _command,
+    Pool.KIND: pool_invariants.of_pool,
+    Sizes.KIND: pool_invariants.of_sizes,
+    Breaker.KIND: pool_invariants.of_breaker,
 }
 
 

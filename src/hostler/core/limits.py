@@ -35,6 +35,25 @@ def patience_ms(command: Command) -> int:
 LAUNCH_ATTEMPTS_MAX = 5
 """Attempts at one launch; then the node is given up and another offer may serve."""
 
+PROVIDER_PAUSE_MS_MIN = 1_000
+"""First pause of a whole provider that says "too often" or is not reached, doubling to
+COOLDOWN_MS_MAX; a provider that names a time is left alone for at least that."""
+
+BOOT_TRIAL_MS = 900_000
+"""How often one machine is tried in a tier whose machines do not boot (trial T03: it goes on by
+itself after a good one). Four an hour cost little and find out soon enough."""
+
+BOOT_FAILURES_KEPT_MAX = 3
+"""Failed boots that are kept as evidence for each tier."""
+
+BOOT_CHECK_MS = 15_000
+"""How often a provider is asked whether a machine that boots still exists, so that one which died
+is replaced long before its boot deadline."""
+
+STUCK_AFTER_MS = 300_000
+"""How long a machine may take to be gone before people are told. Five times the patience of a
+stop: the slowest clouds need two minutes."""
+
 COOLDOWN_MS_MIN = 5_000
 COOLDOWN_MS_MAX = 300_000
 """Pause of an offer after a failed launch, doubling (spec/placement.md 5.12: set aside 300 s)."""

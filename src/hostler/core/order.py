@@ -28,10 +28,12 @@ from hostler.core.controllers import (
     preempting,
     provisioning,
     recovery,
+    replacing,
     retention,
     retirement,
     sizing,
     spending,
+    timekeeping,
 )
 from hostler.core.txn import Txn
 from hostler.model.record import Record
@@ -62,6 +64,7 @@ CONTROLLERS: Final = tuple(
     _controller(module, number)
     for number, module in enumerate(
         (
+            timekeeping,
             admission,
             enrollment,
             liveness,
@@ -73,6 +76,7 @@ CONTROLLERS: Final = tuple(
             preempting,
             leasing,
             placing,
+            replacing,
             sizing,
             retirement,
             orphans,

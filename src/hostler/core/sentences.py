@@ -128,6 +128,18 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "The pool launches as many machines at once as it may.",
         "Nothing; the next launch follows when one is done. Or raise launch_count_max.",
     ),
+    Reason.LAUNCH_RATE: (
+        "The provider is asked for no more machines a minute than it may be.",
+        "Nothing; the next launch follows in a moment. Or raise launches_per_minute_max.",
+    ),
+    Reason.GROWTH_STOPPED: (
+        "Machines of the tier failed to boot, one after another, so no more are launched.",
+        "See why in `hostler explain pool`, mend it, then reload or run `hostler pool retry`.",
+    ),
+    Reason.PROVIDER_PAUSED: (
+        "The provider said that it is asked too often, was not reached, or let nobody in.",
+        "Nothing; it is asked again soon. If it stays so, look at the provider and credentials.",
+    ),
     Reason.OFFER_COOLING_DOWN: (
         "The machines that would do could not be launched lately.",
         "Nothing; it is tried again soon. Look at the failure, or add offers.",
@@ -229,6 +241,10 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
     Reason.SPARE_TARGET: (
         "It is kept as a spare for recoveries.",
         "Lower the pool's spare_count to let it go.",
+    ),
+    Reason.REPLACING: (
+        "Machines that are out of date or old are being replaced, a few at a time.",
+        "Nothing; raise the rollout's surge or unavailable to be faster.",
     ),
     Reason.IN_USE: (
         "Something still runs or is held on it.",

@@ -6,11 +6,14 @@ be long ago. Whoever explains one to a person asks here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hostler.core.budgets import lease_refusal, node_refusal
 from hostler.core.keys import pending_line
 from hostler.core.placement.feasible import PARTICULAR
+from hostler.core.provider_pauses import paused_until_ms
+from hostler.core.sizing_targets import elastic_count, sizes_of
 from hostler.core.slot_choice import slot_for
 from hostler.core.slots import misfit
 from hostler.model import Lease, Pool, Replica
@@ -77,10 +80,24 @@ def why_waiting(fleet: Fleet, lease: Lease) -> Why:
     return _why_not_growing(fleet, pool, lease)
 
 
+_SOONEST: Final = (
+    Reason.PROVIDER_PAUSED,
+    Reason.BUDGET_IN_USE,
+    Reason.BUDGET_SPENT,
+    Reason.OFFER_COOLING_DOWN,
+    Reason.GROWTH_STOPPED,
+    Reason.LIMIT_REACHED,
+)
+"""Of several reasons, the one that may pass first is told."""
+
+
 def _why_not_growing(fleet: Fleet, pool: Pool, lease: Lease) -> Why:
-    full: list[str] = []
-    cooling: list[str] = []
-    unpaid: list[Why] = []
+    count_max = sizes_of(fleet, pool).node_count_max
+    node_count = elastic_count(fleet, pool)
+    if count_max is not None and node_count >= count_max:
+        told = f"pool {pool.name} has {node_count} machines (node_count_max {count_max})"
+        return Why(Reason.LIMIT_REACHED, told)
+    found: list[Why] = []
     for tier in pool.tiers:
         offers = [
             offer
@@ -89,26 +106,39 @@ def _why_not_growing(fleet: Fleet, pool: Pool, lease: Lease) -> Why:
         ]
         if tier.kind is not TierKind.ELASTIC or not offers:
             continue
-        node_count = fleet.index.nodes_by_tier.count(f"{pool.name}/{tier.name}")
-        if node_count >= tier.node_count_max:
-            full.append(
-                f"tier {tier.name} has {node_count} machines (node_count_max {tier.node_count_max})"
-            )
-            continue
-        obstacles = [_obstacle(fleet, pool, tier, offer) for offer in offers]
-        if None in obstacles:
+        why = _why_not_here(fleet, pool, tier, offers)
+        if why is None:
             return Why(Reason.NO_CAPACITY, _in_use(fleet, pool))
-        unpaid += [each for each in obstacles if isinstance(each, Why)]
-        until = [each for each in obstacles if isinstance(each, int)]
-        if until:
-            cooling.append(f"tier {tier.name} could launch nothing lately, until {min(until)}")
-    if unpaid:
-        return unpaid[0]
-    if cooling:
-        return Why(Reason.OFFER_COOLING_DOWN, "; ".join(cooling))
-    if full:
-        return Why(Reason.LIMIT_REACHED, "; ".join(full))
+        found.append(why)
+    for reason in _SOONEST:
+        if told := "; ".join(why.detail for why in found if why.reason is reason):
+            return Why(reason, told)
     return Why(Reason.NO_CAPACITY, f"{_in_use(fleet, pool)}, and no tier launches more")
+
+
+def _why_not_here(fleet: Fleet, pool: Pool, tier: Tier, offers: Sequence[Offer]) -> Why | None:
+    """Say why none of the offers of a tier is launched now; `None` when one may be."""
+    node_count = fleet.index.nodes_by_tier.count(f"{pool.name}/{tier.name}")
+    if node_count >= tier.node_count_max:
+        told = f"tier {tier.name} has {node_count} machines (node_count_max {tier.node_count_max})"
+        return Why(Reason.LIMIT_REACHED, told)
+    breaker = fleet.breakers.get(f"{pool.name}/{tier.name}")
+    if breaker is not None and breaker.stopped_at_ms is not None:
+        last = breaker.failures[-1]
+        told = f"tier {tier.name}: {breaker.failure_count} boots failed in a row, the last of"
+        return Why(Reason.GROWTH_STOPPED, f"{told} {last.node_id}: {last.code}: {last.message}")
+    paused_ms = paused_until_ms(fleet, tier.provider)
+    if paused_ms is not None:
+        return Why(Reason.PROVIDER_PAUSED, f"{tier.provider} is left alone until {paused_ms}")
+    obstacles = [_obstacle(fleet, pool, tier, offer) for offer in offers]
+    if None in obstacles:
+        return None
+    refusal = next((each for each in obstacles if isinstance(each, Why)), None)
+    if refusal is not None:
+        return refusal
+    until_at_ms = min(each for each in obstacles if isinstance(each, int))
+    told = f"tier {tier.name} could launch nothing lately, until {until_at_ms}"
+    return Why(Reason.OFFER_COOLING_DOWN, told)
 
 
 def _obstacle(fleet: Fleet, pool: Pool, tier: Tier, offer: Offer) -> Why | int | None:

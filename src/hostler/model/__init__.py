@@ -16,6 +16,7 @@ from hostler.model.receipt import Receipt
 from hostler.model.record import Counter, Record
 from hostler.model.replica import Replica
 from hostler.model.settings import Settings
+from hostler.model.sizes import Breaker, Sizes
 from hostler.model.spend import Budget, Meter, SpendRow
 from hostler.model.token import Token
 from hostler.model.trace import Trace
@@ -24,6 +25,7 @@ KINDS: dict[str, type[Record]] = {
     kind.KIND: kind
     for kind in (
         Allocation,
+        Breaker,
         Budget,
         Bundle,
         Cooldown,
@@ -37,6 +39,7 @@ KINDS: dict[str, type[Record]] = {
         Receipt,
         Replica,
         Settings,
+        Sizes,
         SpendRow,
         TimeZone,
         Token,
@@ -48,6 +51,7 @@ KINDS: dict[str, type[Record]] = {
 __all__ = [
     "KINDS",
     "Allocation",
+    "Breaker",
     "Budget",
     "Bundle",
     "Cooldown",
@@ -62,6 +66,7 @@ __all__ = [
     "Record",
     "Replica",
     "Settings",
+    "Sizes",
     "SpendRow",
     "TimeZone",
     "Token",

@@ -64,6 +64,16 @@ class Retention(Value, frozen=True, kw_only=True):
     """Decisions kept in the trace of one replica."""
 
 
+class ProviderLimits(Value, frozen=True, kw_only=True):
+    """How much one provider is asked for at once. `None`: as much as pools want."""
+
+    provider: str
+    launch_count_max: int | None = None
+    """Launches in flight at once."""
+    launches_per_minute_max: int | None = None
+    """Launches are at least so far apart that a minute has no more."""
+
+
 class Settings(Record, frozen=True, kw_only=True):
     """The one record of fleet-wide settings. Written when a configuration is applied."""
 
@@ -91,6 +101,7 @@ class Settings(Record, frozen=True, kw_only=True):
     lost_node_count_max: int = 20
     """Brake: more nodes lost inside `brake_window_ms` than this hold back further recoveries."""
     brake_window_ms: int = 300_000
+    providers: tuple[ProviderLimits, ...] = ()
     ageing_ms: int = AGEING_MS
     """A replica goes before one of the band above that has waited so much less; 0: bands always
     come first."""
@@ -103,3 +114,7 @@ class Settings(Record, frozen=True, kw_only=True):
     def key(self) -> str:
         """Always the same: there is one."""
         return self.KEY
+
+    def provider_limits(self, provider: str) -> ProviderLimits | None:
+        """Return the limits of a provider that has any."""
+        return next((each for each in self.providers if each.provider == provider), None)

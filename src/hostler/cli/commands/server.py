@@ -179,10 +179,12 @@ def _check_providers(options: Options) -> None:
     Raises:
         DocumentRejected: They have something against them; all of it is in the error.
     """
-    from hostler.engine.translate import provider_problems, zone_problems
+    from hostler.engine.translate import provider_problems, time_zone_problems
 
-    problems = provider_problems(options.document, _registry(options))
-    problems += zone_problems(options.document)
+    problems = [
+        *provider_problems(options.document, _registry(options)),
+        *time_zone_problems(options.document),
+    ]
     if problems:
         raise options.reading.placed(problems)
 
@@ -259,15 +261,14 @@ async def _configure(engine: Engine, options: Options) -> None:
     """
     from hostler.api.gateway import new_request_id
     from hostler.core.replies import Refused
-    from hostler.engine.time_zones import read_time_zones
-    from hostler.engine.translate import apply_configuration, zones_named
+    from hostler.engine.translate import apply_configuration
 
     result = await engine.submit(
         apply_configuration(
             options.document,
+            now_ms=engine.clock.now_ms(),
             request_id=new_request_id(),
             principal="server",
-            time_zones=read_time_zones(zones_named(options.document), engine.clock.now_ms()),
         )
     )
     if isinstance(result, Refused):

@@ -13,6 +13,7 @@ from hostler.core.absorb import (
     agents,
     bundles,
     configuration,
+    growth,
     leases,
     nodes,
     outcomes,
@@ -39,6 +40,7 @@ from hostler.core.inputs import (
     JoinAgent,
     ReleaseLease,
     Request,
+    RetryGrowth,
     RevokeToken,
     ServerStarted,
     SilenceNoticed,
@@ -62,7 +64,7 @@ def absorb(txn: Txn, one: AnyInput) -> None:
             _absorb(txn, one)
 
 
-def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901  # one arm an input: a table, not a tangle
+def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm an input: a table, not a tangle
     match one:
         case HeartbeatLease():
             leases.heartbeat(txn, one)
@@ -86,6 +88,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901  # one arm an input:
             nodes.uncordon(txn, one)
         case DrainNode():
             nodes.drain(txn, one)
+        case RetryGrowth():
+            growth.retry(txn, one)
         case AcquireLease():
             acquiring.acquire(txn, one)
         case CreateToken():

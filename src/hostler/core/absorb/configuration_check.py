@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from hostler.core import limits
 from hostler.core.absorb.budget_check import problems_of_budgets
+from hostler.core.absorb.sizes_check import problems_of_sizes
 from hostler.core.inputs import ApplyConfiguration, FleetSettings
 from hostler.core.replies import Problem
 from hostler.model import Pool
@@ -26,6 +27,8 @@ def problems_of(one: ApplyConfiguration) -> list[Problem]:
     found += _repeated("pools", [pool.name for pool in one.pools])
     for number, pool in enumerate(one.pools):
         found += _pool(f"pools[{number}]", pool)
+        zones = [zone.name for zone in one.time_zones]
+        found += problems_of_sizes(f"pools[{number}]", pool, zones)
     found += problems_of_budgets(one.budgets, one.pools)
     return found
 
@@ -74,6 +77,10 @@ def _settings(settings: FleetSettings) -> Iterator[Problem]:
     ):
         yield from _at_least(f"{at}.retention.{name}", getattr(retention, name), least)
     yield from _silence(at, settings)
+    for number, bounds in enumerate(settings.providers):
+        inside = f"{at}.providers[{number}]"
+        yield from _at_least(f"{inside}.launch_count_max", bounds.launch_count_max, 1)
+        yield from _at_least(f"{inside}.launches_per_minute_max", bounds.launches_per_minute_max, 1)
 
 
 def _silence(at: str, settings: FleetSettings) -> Iterator[Problem]:
@@ -117,7 +124,6 @@ def _pool(at: str, pool: Pool) -> Iterator[Problem]:
     for number, tier in enumerate(pool.tiers):
         yield from _tier(f"{at}.tiers[{number}]", tier)
     for name, least in (
-        ("warm_count", 0),
         ("spare_count", 0),
         ("slot_count", 1),
         ("idle_ms", 0),
@@ -138,24 +144,6 @@ def _pool(at: str, pool: Pool) -> Iterator[Problem]:
             path=f"{at}.spare_band",
             code="never_recovers",
             message="bronze work is not recovered, so no spare can be kept for it",
-        )
-    yield from _targets(at, pool)
-
-
-def _targets(at: str, pool: Pool) -> Iterator[Problem]:
-    """What is kept idle must fit into what may exist."""
-    if any(tier.kind is TierKind.FIXED and tier.node_count_max == 0 for tier in pool.tiers):
-        return  # as many as join
-    count_max = sum(tier.node_count_max for tier in pool.tiers)
-    if pool.node_count_max is not None:
-        fixed = (tier.node_count_max for tier in pool.tiers if tier.kind is TierKind.FIXED)
-        count_max = min(count_max, pool.node_count_max + sum(fixed))
-    if pool.tiers and pool.warm_count + pool.spare_count > count_max:
-        yield Problem(
-            path=f"{at}.warm_count",
-            code="more_than_maximum",
-            message=f"warm_count and spare_count ({pool.warm_count} + {pool.spare_count}) exceed"
-            f" the machines that the tiers allow ({count_max})",
         )
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from hostler.core import holds, outbox
 from hostler.core.absorb import machines
 from hostler.core.inputs import CommandFailed, CommandSettled, MachineFact, Succeeded
+from hostler.core.provider_pauses import PAUSING_CODES, pause
 from hostler.core.txn import Txn
 from hostler.model import Allocation, OutboxEntry
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
@@ -94,6 +95,9 @@ def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
         entry = _met(txn, entry, entry.command, outcome.machines)
     if entry.phase is OutboxPhase.DUE:
         return  # its attempt was counted as failed when its patience ended
+    if isinstance(entry.command, LaunchMachine) and outcome.code in PAUSING_CODES:
+        provider = entry.command.provider
+        pause(txn, provider, outcome.code, outcome.message, outcome.retry_after_ms)
     if not outbox.is_final(entry, outcome.code):
         outbox.failed_once(txn, entry, outcome.code, outcome.message, outcome.retry_after_ms)
         return

@@ -1,6 +1,6 @@
 """Leasing: gives free slots to those in line, and ends what has run out of time.
 
-Reads:    leases, nodes (free slots), pools, cooldowns (why there is no more), budgets.
+Reads:    leases, nodes (free slots), pools, cooldowns and breakers (why there is no more), budgets.
 Writes:   leases (waiting to held or refused, held to settled), nodes (counts, through holds),
           budgets (that they hold somebody back).
 Sends:    EndLease (through holds).
@@ -25,15 +25,16 @@ from hostler.core import limits
 from hostler.core.budgets import hold_back, lease_refusal, pools_about
 from hostler.core.events import EventKind
 from hostler.core.holds import grant_lease, settle_lease
+from hostler.core.provider_pauses import pools_of_cooldown
 from hostler.core.slot_choice import slot_for
 from hostler.core.slots import could_ever_fit, may_serve_again
 from hostler.core.txn import Txn
 from hostler.core.waiting import why_waiting
-from hostler.model import Budget, Cooldown, Lease, Node, Pool
+from hostler.model import Breaker, Budget, Cooldown, Lease, Node, Pool
 from hostler.model.lease import LeaseOutcome, LeasePhase, LeaseTrigger
 from hostler.model.reason import Reason
 
-READS: Final = (Lease, Node, Pool, Cooldown, Budget)
+READS: Final = (Lease, Node, Pool, Cooldown, Breaker, Budget)
 
 
 def reconcile(txn: Txn) -> None:
@@ -49,12 +50,12 @@ def reconcile(txn: Txn) -> None:
         for node in nodes:
             if not may_serve_again(node):
                 _give_up_node(txn, node)
-    pools.update(dict.fromkeys(key.partition("/")[0] for key in txn.changed_keys(Cooldown)))
+    for key in (*txn.changed_keys(Cooldown), *txn.changed_keys(Breaker)):
+        pools.update(dict.fromkeys(pools_of_cooldown(txn.fleet, key)))
     for name in txn.changed_keys(Pool):
         pools[name] = None
         _refuse_unsatisfiable(txn, name)
-    if txn.changed_keys(Budget):
-        pools.update(dict.fromkeys(pools_about(txn.fleet, txn.changed_keys(Budget))))
+    pools.update(dict.fromkeys(pools_about(txn.fleet, txn.changed_keys(Budget))))
     lines = [name for name in pools if line.count(name)]
     for name in lines:
         _serve(txn, name)

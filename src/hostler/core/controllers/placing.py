@@ -1,6 +1,7 @@
 """Placing: gives each replica that wants one a place, and starts what its node is ready for.
 
-Reads:    replicas, allocations, nodes, bundles, pools, cooldowns, settings, budgets.
+Reads:    replicas, allocations, nodes, bundles, pools, cooldowns, breakers, providers, settings,
+          budgets.
 Writes:   replicas (pending to placed, or why not), allocations (reserved, starting), nodes (held;
           new ones through growth), traces.
 Sends:    StartAllocation `"{allocation_id}/start/{epoch}"`.
@@ -28,16 +29,39 @@ from hostler.core.placement.buy import Wanted
 from hostler.core.placement.demand import Demand, demand_of, plain
 from hostler.core.placement.feasible import refusal, standing_of
 from hostler.core.placement.walk import Verdict, decide
+from hostler.core.provider_pauses import pools_let_in
 from hostler.core.tables import Order
 from hostler.core.txn import Txn
-from hostler.model import Allocation, Budget, Bundle, Cooldown, Node, Pool, Replica, Settings
+from hostler.model import (
+    Allocation,
+    Breaker,
+    Budget,
+    Bundle,
+    Cooldown,
+    Node,
+    Pool,
+    ProviderState,
+    Replica,
+    Settings,
+)
 from hostler.model.allocation import AllocationPhase
 from hostler.model.bundle import Fallback, Job
 from hostler.model.node import NodePhase
 from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
 
-READS: Final = (Replica, Allocation, Node, Bundle, Pool, Cooldown, Settings, Budget)
+READS: Final = (
+    Replica,
+    Allocation,
+    Node,
+    Bundle,
+    Pool,
+    Cooldown,
+    Breaker,
+    ProviderState,
+    Settings,
+    Budget,
+)
 
 
 def reconcile(txn: Txn) -> None:
@@ -74,7 +98,9 @@ def _groups_to_try(
     waiting = txn.fleet.index.replicas_pending.buckets()
     if not waiting:
         return []
-    if any(txn.changed_keys(kind) for kind in (Pool, Cooldown, Settings, Budget)):
+    if any(txn.changed_keys(kind) for kind in (Pool, Cooldown, Breaker, Settings, Budget)) or any(
+        state.launch_next_at_ms is not None for state in txn.changed(ProviderState)
+    ):
         return waiting
     openings = [node for node in nodes if not standing_of(node) and node.lease_count == 0]
     growth_pools = _pools_that_may_grow(txn, nodes)
@@ -113,11 +139,12 @@ def _freshly_pending(txn: Txn) -> Iterator[Replica]:
 
 def _pools_that_may_grow(txn: Txn, nodes: Sequence[Node]) -> frozenset[str]:
     """Return the pools of nodes that have just moved on: a bound on machines may have eased."""
-    return frozenset(
+    moved = {
         node.pool
         for node in nodes
         if node.phase_since_at_ms == txn.now_ms and node.phase is not NodePhase.REQUESTED
-    )
+    }
+    return frozenset(moved.union(pools_let_in(txn.fleet, nodes, txn.now_ms)))
 
 
 def _has_opening(

@@ -53,7 +53,10 @@ RULE_AGAIN: Final = "no other place fits than where it failed"
 
 WAITS: Final = (
     Reason.LAUNCHES_IN_FLIGHT,
+    Reason.LAUNCH_RATE,
+    Reason.PROVIDER_PAUSED,
     Reason.OFFER_COOLING_DOWN,
+    Reason.GROWTH_STOPPED,
     Reason.BUDGET_IN_USE,
     Reason.BUDGET_SPENT,
     Reason.LIMIT_REACHED,

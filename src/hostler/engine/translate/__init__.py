@@ -12,8 +12,7 @@ from hostler.engine.translate.configuration import (
     apply_configuration,
     new_fleet_id,
     provider_problems,
-    zone_problems,
-    zones_named,
+    time_zone_problems,
 )
 
 __all__ = [
@@ -26,6 +25,5 @@ __all__ = [
     "provider_problems",
     "shape_of",
     "submit_bundle",
-    "zone_problems",
-    "zones_named",
+    "time_zone_problems",
 ]

@@ -14,13 +14,30 @@ from hostler.base.units import (
     machine_time_ms,
     money_microusd,
     size_bytes,
+    time_of_day_ms,
 )
 from hostler.core.inputs import ApplyConfiguration, FleetSettings
-from hostler.engine.time_zones import time_zone_problem
+from hostler.engine.time_zones import read_time_zones, time_zone_problem
 from hostler.model import Budget, Pool
-from hostler.model.calendar import TimeZone
-from hostler.model.pool import Band, LaunchMode, Offer, Reliability, Reuse, Tier, TierKind
-from hostler.model.settings import BronzeVictims, Preemption, RecoveryLimits, Retention
+from hostler.model.calendar import Weekday, Window
+from hostler.model.pool import (
+    Band,
+    LaunchMode,
+    Offer,
+    Reliability,
+    Reuse,
+    Rollout,
+    SizeWindow,
+    Tier,
+    TierKind,
+)
+from hostler.model.settings import (
+    BronzeVictims,
+    Preemption,
+    ProviderLimits,
+    RecoveryLimits,
+    Retention,
+)
 from hostler.model.shape import Capability, Shape
 from hostler.model.spend import Period, SpendCap, SpendSettings
 from hostler.providers.registry import Registry
@@ -33,6 +50,7 @@ from hostler.wire.documents import (
 )
 from hostler.wire.documents.config import FleetDocument, OfferDocument, PreemptionDocument
 from hostler.wire.documents.spend import BudgetDocument, CapDocument, SpendDocument
+from hostler.wire.documents.windows import WindowDocument, days_of
 from hostler.wire.documents.work import ShapeDocument
 
 
@@ -51,17 +69,21 @@ def provider_problems(document: ConfigDocument, registry: Registry) -> list[Docu
     ]
 
 
-def zones_named(document: ConfigDocument) -> list[str]:
-    """Return the time zones that a document names; `engine.time_zones` reads them."""
-    return [document.fleet.spend.time_zone]
+def time_zone_problems(document: ConfigDocument) -> list[DocumentProblem]:
+    """Return which time zones are not in the zone database, with paths from the root."""
+    return [
+        DocumentProblem(path=path, code="unknown_time_zone", message=problem)
+        for path, zone in _time_zones(document)
+        if (problem := time_zone_problem(zone)) is not None
+    ]
 
 
-def zone_problems(document: ConfigDocument) -> list[DocumentProblem]:
-    """Return what is wrong with the names of time zones, with paths from the document's root."""
-    told = time_zone_problem(document.fleet.spend.time_zone)
-    if told is None:
-        return []
-    return [DocumentProblem(path="fleet.spend.time_zone", code="unknown_time_zone", message=told)]
+def _time_zones(document: ConfigDocument) -> Iterator[tuple[str, str]]:
+    if document.fleet.spend.time_zone != SpendSettings().time_zone:
+        yield "fleet.spend.time_zone", document.fleet.spend.time_zone
+    for name, pool in document.pools.items():
+        for index, window in enumerate(pool.windows):
+            yield f"pools.{name}.windows[{index}].time_zone", window.time_zone
 
 
 def _tiers(document: ConfigDocument) -> Iterator[tuple[str, TierDocument]]:
@@ -73,10 +95,10 @@ def _tiers(document: ConfigDocument) -> Iterator[tuple[str, TierDocument]]:
 def apply_configuration(
     document: ConfigDocument,
     *,
+    now_ms: int,
     request_id: str,
     principal: str,
     idempotency_key: str = "",
-    time_zones: tuple[TimeZone, ...] = (),
 ) -> ApplyConfiguration:
     """Read a checked document. An id is made up if it has none; the core uses it once only."""
     return ApplyConfiguration(
@@ -86,7 +108,7 @@ def apply_configuration(
         fleet_id=document.fleet.id or new_fleet_id(),
         settings=_settings(document.fleet),
         pools=tuple(_pool(name, pool) for name, pool in sorted(document.pools.items())),
-        time_zones=time_zones,
+        time_zones=read_time_zones((zone for _, zone in _time_zones(document)), now_ms),
         budgets=tuple(_budget(name, one) for name, one in sorted(document.budgets.items())),
     )
 
@@ -102,6 +124,14 @@ def _settings(document: FleetDocument) -> FleetSettings:
         orphan_grace_ms=duration_ms(timing.orphan_grace),
         lost_node_count_max=timing.lost_nodes_max,
         brake_window_ms=duration_ms(timing.brake_window),
+        providers=tuple(
+            ProviderLimits(
+                provider=name,
+                launch_count_max=limits.launches_max,
+                launches_per_minute_max=limits.launches_per_minute_max,
+            )
+            for name, limits in sorted(document.providers.items())
+        ),
         ageing_ms=duration_ms(document.placement.ageing),
         preemption=_preemption(document.placement.preemption),
         recovery=RecoveryLimits(
@@ -184,9 +214,18 @@ def _pool(name: str, document: PoolDocument) -> Pool:
     return Pool(
         name=name,
         tiers=tuple(_tier(tier) for tier in document.tiers),
+        is_enabled=document.enabled,
         reuse=Reuse(document.reuse),
         node_count_max=document.node_count_max,
         warm_count=document.warm,
+        node_count_min=document.min,
+        windows=tuple(_window(window) for window in document.windows),
+        rollout=Rollout(
+            surge_count_max=document.rollout.surge,
+            unavailable_count_max=document.rollout.unavailable,
+        ),
+        age_ms_max=None if document.age_max is None else duration_ms(document.age_max),
+        boot_failure_count_max=document.boot_failures_max,
         spare_count=0 if spares is None else spares.count,
         spare_band=None if spares is None or spares.band is None else Band(spares.band),
         slot_count=document.slots,
@@ -200,6 +239,21 @@ def _pool(name: str, document: PoolDocument) -> Pool:
         waiting_count_max=document.waiting_max,
         use_count_max=document.uses_max,
         launch_count_max=document.launches_max,
+    )
+
+
+def _window(document: WindowDocument) -> SizeWindow:
+    return SizeWindow(
+        name=document.name,
+        window=Window(
+            time_zone=document.time_zone,
+            days=tuple(Weekday(day) for day in days_of(document.days)),
+            from_ms=time_of_day_ms(document.start),
+            to_ms=time_of_day_ms(document.end),
+        ),
+        warm_count=document.warm,
+        node_count_min=document.min,
+        node_count_max=document.node_count_max,
     )
 
 

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from hostler.wire.documents.spend import BudgetDocument, SpendDocument
 from hostler.wire.documents.text import Count, CountFromOne, Duration, Money, Name
+from hostler.wire.documents.windows import WindowDocument
 from hostler.wire.documents.work import Document, ShapeDocument
 
 PORT_DEFAULT: Final = 7464
@@ -84,12 +85,23 @@ class RetentionDocument(Document, frozen=True, kw_only=True):
     """Placement decisions kept per replica."""
 
 
+class ProviderDocument(Document, frozen=True, kw_only=True):
+    """How much one provider is asked for at once, by all pools together."""
+
+    launches_max: CountFromOne | None = None
+    """Launches in flight at once."""
+    launches_per_minute_max: CountFromOne | None = None
+    """Launches are spaced so that a minute has no more."""
+
+
 class FleetDocument(Document, frozen=True, kw_only=True):
     """The numbers that policy is tuned with."""
 
     id: Name | None = None
     """The label by which our machines are known; made up when left out. Never changes."""
     timing: TimingDocument = TimingDocument()
+    providers: dict[str, ProviderDocument] = {}
+    """Limits by provider; one that is not named has none."""
     placement: PlacementDocument = PlacementDocument()
     recovery: RecoveryDocument = RecoveryDocument()
     retention: RetentionDocument = RetentionDocument()
@@ -159,6 +171,15 @@ class SparesDocument(Document, frozen=True, kw_only=True):
     """The only band that may recover onto them; left out: gold and silver."""
 
 
+class RolloutDocument(Document, frozen=True, kw_only=True):
+    """How fast machines are replaced that are out of date or old."""
+
+    surge: Count = 1
+    """Machines more than are to be idle, so that a new one is there before an old one goes."""
+    unavailable: Count = 0
+    """Idle machines that may be missing meanwhile."""
+
+
 class PoolDocument(Document, frozen=True, kw_only=True):
     """Nodes under one policy."""
 
@@ -171,6 +192,17 @@ class PoolDocument(Document, frozen=True, kw_only=True):
     """Machines of all elastic tiers together; left out: as many as these may have."""
     warm: Count = 0
     """Ready and idle nodes to keep for leases."""
+    min: Count = 0
+    """Nodes that may be used to keep in all, held and idle."""
+    windows: list[WindowDocument] = []
+    """Stretches of the week with other sizes; of two at once the first that sets one counts."""
+    enabled: bool = True
+    """false: no new work, and machines go when they are empty; true again calls that off."""
+    rollout: RolloutDocument = RolloutDocument()
+    age_max: Duration | None = None
+    """An elastic node is replaced at this age, or up to a tenth earlier."""
+    boot_failures_max: CountFromOne = 5
+    """Machines of a tier that may fail to boot in a row; then it launches no more."""
     spares: SparesDocument | None = None
     slots: CountFromOne = 1
     """Leases that one node may hold at once."""

@@ -61,6 +61,7 @@ from hostler.wire.http.leases import (
     RunStart,
 )
 from hostler.wire.http.nodes import (
+    BootFailureView,
     CordonRequest,
     CordonView,
     DrainRequest,
@@ -72,6 +73,8 @@ from hostler.wire.http.nodes import (
     PoolView,
     TenantView,
     TierView,
+    WindowComingView,
+    WindowsView,
 )
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
 from hostler.wire.http.shapes import CapabilityView, DeviceView, RequirementView, ShapeView
@@ -84,6 +87,7 @@ __all__ = [
     "AcquireRequest",
     "AllocationView",
     "AttemptView",
+    "BootFailureView",
     "BudgetLineView",
     "BundleView",
     "CandidateView",
@@ -146,5 +150,7 @@ __all__ = [
     "VictimView",
     "WayView",
     "WhyView",
+    "WindowComingView",
+    "WindowsView",
     "problem",
 ]
