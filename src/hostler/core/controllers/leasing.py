@@ -170,7 +170,7 @@ def _grant_next(txn: Txn, pool: Pool) -> bool:
         if refusal is not None:
             is_news = hold_back(txn, refusal)
             if lease.reason is not None:
-                txn.change(lease, reason=refusal.reason)
+                _tell(txn, lease, refusal.reason)
             if is_news and fleet.budgets[refusal.budget].fairness_key:
                 return True  # its key stands aside now, and lets the next one forward
             continue
@@ -240,5 +240,18 @@ def _explain(txn: Txn, name: str) -> None:
     for lease_id in txn.fleet.index.leases_waiting.fronts(name)[: limits.FRONTS_EXPLAINED_MAX]:
         lease = txn.fleet.leases[lease_id]
         why = why_waiting(txn.fleet, lease)
-        if lease.reason is not why.reason:
-            txn.change(lease, reason=why.reason)
+        _tell(txn, lease, why.reason)
+
+
+def _tell(txn: Txn, lease: Lease, reason: Reason) -> None:
+    """Write down why a lease waits, if that is news.
+
+    What a budget has left depends on other pools too, whose steps do not look at this line. A scan
+    finds such a reason changed and nothing missed, so it leaves the record as it is; whoever asks
+    is told the present state.
+    """
+    of_money = (Reason.BUDGET_SPENT, Reason.BUDGET_IN_USE)
+    if txn.is_scan and (lease.reason in of_money or reason in of_money):
+        return
+    if lease.reason is not reason:
+        txn.change(lease, reason=reason)
