@@ -115,6 +115,8 @@ class MigrationCause(StrEnum):
     """Who wants a replica moved while it has a place."""
 
     ROLLOUT = "rollout"
+    DRAIN = "drain"
+    """Its node is to be empty."""
 
 
 class Migration(Value, frozen=True, kw_only=True):
