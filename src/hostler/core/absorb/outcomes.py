@@ -91,8 +91,7 @@ def _acknowledged(txn: Txn, command: StartAllocation) -> None:
 
 
 def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
-    if isinstance(entry.command, StopMachine) and outcome.machines:
-        entry = _met(txn, entry, entry.command, outcome.machines)
+    entry = _met(txn, entry, outcome.machines)
     if entry.phase is OutboxPhase.DUE:
         return  # its attempt was counted as failed when its patience ended
     if isinstance(entry.command, LaunchMachine) and outcome.code in PAUSING_CODES:
@@ -122,10 +121,11 @@ def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
             assert_never(command)
 
 
-def _met(
-    txn: Txn, entry: OutboxEntry, command: StopMachine, facts: Sequence[MachineFact]
-) -> OutboxEntry:
+def _met(txn: Txn, entry: OutboxEntry, facts: Sequence[MachineFact]) -> OutboxEntry:
     """Remember which machines a stop by label has met: they are what is billed."""
+    command = entry.command
+    if not isinstance(command, StopMachine) or not facts:
+        return entry
     for fact in facts:
         machines.met(txn, command.node_id, fact)
     met = dict.fromkeys((*command.met_machine_ids, *(fact.machine_id for fact in facts)))
