@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Sequence
 
 from hostler.client import calls
-from hostler.client.transport import Transport
+from hostler.client.paging import PAGE_COUNT, Paging
 from hostler.wire.http import (
     BudgetLineView,
     ConfigView,
     ExplainView,
-    Page,
     PendingView,
     SpendView,
     StatusView,
     WindowComingView,
 )
 
-V = TypeVar("V")
 
-PAGE_COUNT: Final = 500
-"""Records asked for at once."""
-
-
-class Questions:
+class Questions(Paging):
     """The questions of a client."""
-
-    _transport: Transport
 
     async def status(self) -> StatusView:
         """Return the server and the fleet in numbers."""
@@ -92,13 +83,3 @@ class Questions:
     async def budgets(self) -> list[BudgetLineView]:
         """Return what budgets have left, a line for each quantity that is bounded."""
         return await self._all(lambda cursor: calls.budgets(limit=PAGE_COUNT, cursor=cursor))
-
-    async def _all(self, call_of: Callable[[str | None], calls.Call[Page[V]]]) -> list[V]:
-        items: list[V] = []
-        cursor: str | None = None
-        while True:
-            page = await self._transport.send(call_of(cursor))
-            items += page.items
-            cursor = page.next_cursor
-            if cursor is None:
-                return items

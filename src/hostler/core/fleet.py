@@ -30,7 +30,9 @@ from hostler.model import (
     ProviderState,
     Receipt,
     Replica,
+    Rollout,
     Settings,
+    Shift,
     Sizes,
     SpendRow,
     TimeZone,
@@ -70,7 +72,9 @@ class Fleet:
         self.providers = Table(ProviderState)
         self.receipts = Table(Receipt)
         self.replicas = Table(Replica)
+        self.rollouts = Table(Rollout)
         self.settings_table = Table(Settings)
+        self.shifts = Table(Shift)
         self.spend = Table(SpendRow)
         self.sizes = Table(Sizes)
         self.time_zones = Table(TimeZone)

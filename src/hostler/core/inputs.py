@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import msgspec
 
-from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
+from hostler.base.ids import (
+    AllocationId,
+    BundleId,
+    CommandId,
+    LeaseId,
+    MachineId,
+    NodeId,
+    ReplicaId,
+)
+from hostler.core.machine_fact import MachineFact
 from hostler.model.allocation import Ended
-from hostler.model.bundle import Fallback, Job, SpreadRule
+from hostler.model.bundle import Fallback, Job, RolloutPolicy, SpreadRule
 from hostler.model.calendar import TimeZone
 from hostler.model.disruption import DisruptionBudget
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.pool import Pool
+from hostler.model.rollout import Steering
 from hostler.model.settings import (
     AGEING_MS,
     Preemption,
@@ -24,6 +34,7 @@ from hostler.model.settings import (
 )
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
 from hostler.model.spend import Budget, SpendSettings
+from hostler.model.timetable import Timetable
 from hostler.model.token import Role
 
 
@@ -87,6 +98,10 @@ class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
     is_primary_interruptible: bool = True
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     labels: dict[str, str] = {}
+    rollout: RolloutPolicy = RolloutPolicy()
+    timetable: Timetable | None = None
+    time_zones: tuple[TimeZone, ...] = ()
+    """Those that the timetable names."""
 
 
 class DeleteBundle(Request, frozen=True, kw_only=True, tag="delete_bundle"):
@@ -100,6 +115,27 @@ class StartJob(Request, frozen=True, kw_only=True, tag="start_job"):
 
     bundle_id: BundleId
     job: str
+
+
+class StopJob(Request, frozen=True, kw_only=True, tag="stop_job"):
+    """Stop the replicas of a job, and place none of it until somebody starts it."""
+
+    bundle_id: BundleId
+    job: str
+
+
+class SteerRollout(Request, frozen=True, kw_only=True, tag="steer_rollout"):
+    """Pause a bundle's rollout, let it go on, or turn it back."""
+
+    bundle_id: BundleId
+    steering: Steering
+
+
+class ResetBundle(Request, frozen=True, kw_only=True, tag="reset_bundle"):
+    """Forget the restarts of a bundle's replicas, or of one, and try again what was given up."""
+
+    bundle_id: BundleId
+    replica_id: ReplicaId | None = None
 
 
 class CordonNode(Request, frozen=True, kw_only=True, tag="cordon_node"):
@@ -285,21 +321,6 @@ class AlarmRang(Input, frozen=True, kw_only=True, tag="alarm_rang"):
     """The instant that the last step asked for has come. Carries nothing: records know."""
 
 
-class MachineFact(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider says of one machine of ours."""
-
-    machine_id: MachineId
-    node_id: NodeId | None = None
-    """From its label."""
-    epoch: int = 0
-    pool: str = ""
-    tier: str = ""
-    created_at_ms: int = 0
-    started_at_ms: int | None = None
-    """When it began to cost; `None`: when it was created."""
-    hostname: str = ""
-
-
 class Succeeded(msgspec.Struct, frozen=True, kw_only=True, tag="succeeded"):
     """The command did what it asks for.
 
@@ -341,6 +362,9 @@ AnyRequest = (
     | SubmitBundle
     | DeleteBundle
     | StartJob
+    | StopJob
+    | ResetBundle
+    | SteerRollout
     | CordonNode
     | UncordonNode
     | DrainNode

@@ -31,9 +31,11 @@ from hostler.core.controllers import (
     replacing,
     retention,
     retirement,
+    rollouts,
     sizing,
     spending,
     timekeeping,
+    timetables,
 )
 from hostler.core.txn import Txn
 from hostler.model.record import Record
@@ -64,6 +66,7 @@ CONTROLLERS: Final = tuple(
     _controller(module, number)
     for number, module in enumerate(
         (
+            timetables,
             timekeeping,
             admission,
             enrollment,
@@ -72,6 +75,7 @@ CONTROLLERS: Final = tuple(
             provisioning,
             migrating,
             recovery,
+            rollouts,
             drain,
             preempting,
             leasing,

@@ -7,7 +7,8 @@ from typing import assert_never
 
 from hostler.base.ids import CommandId, MachineId, NodeId
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import CommandFailed, MachineFact, Outcome, Succeeded
+from hostler.core.inputs import CommandFailed, Outcome, Succeeded
+from hostler.core.machine_fact import MachineFact
 from hostler.engine import limits
 from hostler.engine.keys import Keys
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine

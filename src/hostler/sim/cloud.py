@@ -13,7 +13,8 @@ from typing import Final, Protocol
 import msgspec
 
 from hostler.base.ids import MachineId, NodeId, numbered
-from hostler.core.inputs import CommandFailed, MachineFact, Outcome, Succeeded
+from hostler.core.inputs import CommandFailed, Outcome, Succeeded
+from hostler.core.machine_fact import MachineFact
 from hostler.engine.provider_calls import STILL_STOPPING_MS
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
 from hostler.sim.world import World

@@ -1,7 +1,8 @@
 """Machines in the books: from the provider's word of their start to its word of their end."""
 
 from hostler.base.ids import MachineId
-from hostler.core.inputs import CommandFailed, CommandSettled, MachineFact, Succeeded
+from hostler.core.inputs import CommandFailed, CommandSettled, Succeeded
+from hostler.core.machine_fact import MachineFact
 from hostler.core.spend_index import FLEET
 from hostler.model import Node
 from hostler.model.node import NodePhase, Origin, RetireReason

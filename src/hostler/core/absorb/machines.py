@@ -12,8 +12,8 @@ from typing import Final
 from hostler.base.ids import NodeId
 from hostler.core import outbox
 from hostler.core.events import EventKind
-from hostler.core.inputs import MachineFact
 from hostler.core.machine_commands import launch_command_id
+from hostler.core.machine_fact import MachineFact
 from hostler.core.txn import Txn
 from hostler.model import Node
 from hostler.model.node import NodePhase, NodeTrigger, Origin, RetireReason

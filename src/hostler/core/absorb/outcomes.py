@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from hostler.core import holds, outbox
 from hostler.core.absorb import machines
-from hostler.core.inputs import CommandFailed, CommandSettled, MachineFact, Succeeded
+from hostler.core.inputs import CommandFailed, CommandSettled, Succeeded
+from hostler.core.machine_fact import MachineFact
 from hostler.core.provider_pauses import PAUSING_CODES, pause
 from hostler.core.txn import Txn
 from hostler.model import Allocation, OutboxEntry

@@ -144,7 +144,7 @@ class DockerProvider:
             del self._ended_at_ms[next(iter(self._ended_at_ms))]
 
     async def ended_at_ms(self, machine_id: MachineId) -> int | None:
-        """Return when a container ended that is there yet or was removed lately; see `TellsEnds`."""
+        """Return when a container ended that is there or was removed lately; see `TellsEnds`."""
         engine = self._engine_of(machine_id)
         container = None if engine is None else await self._inspect(engine, machine_id)
         if container is not None and has_ended(container):
