@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hostler.core.disruption import problems_of_budgets
+from hostler.core.disruption import problems_of_disruption
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import SubmitBundle
 from hostler.core.limits import JOB_COUNT_MAX, REPLICA_COUNT_MAX
@@ -84,7 +84,7 @@ def _bundle_problems(one: SubmitBundle) -> Iterator[Problem]:
 def _timetable_problems(fleet: Fleet, one: SubmitBundle) -> Iterator[Problem]:
     """A zone that nobody knows must not fall back to another."""
     known = {zone.name for zone in one.time_zones} | fleet.time_zones.rows.keys()
-    yield from problems_of_budgets("disruption_budgets", one.disruption_budgets, known)
+    yield from problems_of_disruption("disruption_budgets", one.disruption_budgets, known)
     if one.timetable is None:
         return
     if one.timetable.time_zone not in known:

@@ -34,7 +34,7 @@ _AWAY: Final = (
 """Phases of a replica that is to run and has no place."""
 
 
-def problems_of_budgets(
+def problems_of_disruption(
     at: str, budgets: Iterable[DisruptionBudget], time_zones: Iterable[str]
 ) -> Iterator[Problem]:
     """Yield what is wrong with budgets as they are asked for, with its place."""

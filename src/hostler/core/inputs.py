@@ -17,6 +17,8 @@ from hostler.base.ids import (
     NodeId,
     ReplicaId,
 )
+from hostler.core.machine_fact import MachineFact
+from hostler.core.services import NodeService
 from hostler.model.allocation import Ended
 from hostler.model.bundle import Fallback, Job, RolloutPolicy, SpreadRule
 from hostler.model.calendar import TimeZone
@@ -24,7 +26,6 @@ from hostler.model.disruption import DisruptionBudget
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.pool import Pool
 from hostler.model.rollout import Steering
-from hostler.model.service import ServiceSpec
 from hostler.model.settings import (
     AGEING_MS,
     Preemption,
@@ -33,6 +34,7 @@ from hostler.model.settings import (
     Retention,
 )
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
+from hostler.model.spend import Budget, SpendSettings
 from hostler.model.timetable import Timetable
 from hostler.model.token import Role
 
@@ -68,14 +70,7 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     ageing_ms: int = AGEING_MS
     preemption: Preemption = Preemption()
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
-
-
-class NodeService(msgspec.Struct, frozen=True, kw_only=True):
-    """A node service as it is configured."""
-
-    name: str
-    job: Job
-    spec: ServiceSpec
+    spend: SpendSettings = SpendSettings()
 
 
 class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configuration"):
@@ -87,6 +82,7 @@ class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configur
     pools: tuple[Pool, ...]
     services: tuple[NodeService, ...] = ()
     """Every node service; one that is not here is taken away."""
+    budgets: tuple[Budget, ...] = ()
     time_zones: tuple[TimeZone, ...] = ()
     """Every zone that it names, as the shell read it just now."""
 
@@ -328,19 +324,6 @@ class AlarmRang(Input, frozen=True, kw_only=True, tag="alarm_rang"):
     """The instant that the last step asked for has come. Carries nothing: records know."""
 
 
-class MachineFact(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider says of one machine of ours."""
-
-    machine_id: MachineId
-    node_id: NodeId | None = None
-    """From its label."""
-    epoch: int = 0
-    pool: str = ""
-    tier: str = ""
-    created_at_ms: int = 0
-    hostname: str = ""
-
-
 class Succeeded(msgspec.Struct, frozen=True, kw_only=True, tag="succeeded"):
     """The command did what it asks for.
 
@@ -348,6 +331,8 @@ class Succeeded(msgspec.Struct, frozen=True, kw_only=True, tag="succeeded"):
     """
 
     machines: tuple[MachineFact, ...] = ()
+    ended_at_ms: int | None = None
+    """When the machine that is gone ended, where its provider can say."""
 
 
 class CommandFailed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
@@ -361,6 +346,8 @@ class CommandFailed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     code: str
     message: str = ""
     retry_after_ms: int | None = None
+    machines: tuple[MachineFact, ...] = ()
+    """What was met on the way: a stop by label learns which machine it stops."""
 
 
 Outcome = Succeeded | CommandFailed

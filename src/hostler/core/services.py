@@ -10,17 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import replace
 
 from hostler.base.ids import ReplicaId
 from hostler.core.provided import with_provided
 from hostler.model import Allocation, Bundle, Node, Pool
-from hostler.model.bundle import BundlePhase
+from hostler.model.bundle import BundlePhase, Job
 from hostler.model.pool import Offer, Tier
+from hostler.model.service import ServiceSpec
 from hostler.model.shape import Capability, Requirement
 
 if TYPE_CHECKING:
     from hostler.core.fleet import Fleet
+
+
+class NodeService(msgspec.Struct, frozen=True, kw_only=True):
+    """A node service as it is configured."""
+
+    name: str
+    job: Job
+    spec: ServiceSpec
 
 
 def services_of(fleet: Fleet) -> list[Bundle]:

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from hostler.core import limits
+from hostler.core.absorb.budget_check import problems_of_budgets
 from hostler.core.absorb.services_check import problems_of_services
 from hostler.core.absorb.sizes_check import problems_of_sizes
-from hostler.core.disruption import problems_of_budgets
+from hostler.core.disruption import problems_of_disruption
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import ApplyConfiguration, FleetSettings
 from hostler.core.replies import Problem
@@ -32,8 +33,9 @@ def problems_of(fleet: Fleet, one: ApplyConfiguration) -> list[Problem]:
         zones = [zone.name for zone in one.time_zones]
         found += problems_of_sizes(f"pools[{number}]", pool, zones)
     found += problems_of_services(fleet, one)
-    budgets, zones = one.settings.disruption_budgets, [zone.name for zone in one.time_zones]
-    found += problems_of_budgets("settings.disruption_budgets", budgets, zones)
+    disruption, zones = one.settings.disruption_budgets, [zone.name for zone in one.time_zones]
+    found += problems_of_disruption("settings.disruption_budgets", disruption, zones)
+    found += problems_of_budgets(one.budgets, one.pools)
     return found
 
 

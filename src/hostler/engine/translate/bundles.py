@@ -89,7 +89,10 @@ def submit_bundle(
         ),
         timetable=None if table is None else _timetable(table, zones),
         disruption_budgets=disruption_budgets(budgets),
-        time_zones=(*zones, *read_time_zones(budget_zones(budgets), now_ms)),
+        time_zones=(
+            *zones,
+            *read_time_zones((zone for _, zone in budget_zones("", budgets)), now_ms),
+        ),
     )
 
 

@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hostler.base.units import time_of_day_ms
-from hostler.engine.time_zones import time_zone_problem
 from hostler.model.calendar import Weekday, Window
 from hostler.model.disruption import DisruptionBudget
-from hostler.wire.documents import DocumentProblem
 from hostler.wire.documents.disruption import (
-    BudgetDocument,
-    FleetBudgetDocument,
+    DisruptionBudgetDocument,
+    FleetDisruptionBudgetDocument,
     StretchDocument,
 )
 from hostler.wire.documents.windows import days_of
 
 
 def disruption_budgets(
-    documents: Sequence[BudgetDocument],
+    documents: Sequence[DisruptionBudgetDocument],
 ) -> tuple[DisruptionBudget, ...]:
     """Read bounds on moving what runs."""
     return tuple(
         DisruptionBudget(
             name=each.name,
-            labels=dict(each.labels) if isinstance(each, FleetBudgetDocument) else {},
+            labels=dict(each.labels) if isinstance(each, FleetDisruptionBudgetDocument) else {},
             unavailable_count_max=each.unavailable_max,
             ready_count_min=each.ready_min,
             windows=tuple(_window(one) for one in each.windows),
@@ -33,24 +31,13 @@ def disruption_budgets(
     )
 
 
-def budget_zones(documents: Sequence[BudgetDocument]) -> list[str]:
-    """Return the time zones that budgets name."""
-    return [window.time_zone for each in documents for window in each.windows]
-
-
-def budget_zone_problems(
-    path: str, documents: Sequence[BudgetDocument]
-) -> Iterator[DocumentProblem]:
-    """Yield which time zones of budgets are not in the zone database."""
+def budget_zones(
+    path: str, documents: Sequence[DisruptionBudgetDocument]
+) -> Iterator[tuple[str, str]]:
+    """Yield path and name of each time zone that budgets name."""
     for number, budget in enumerate(documents):
         for index, window in enumerate(budget.windows):
-            problem = time_zone_problem(window.time_zone)
-            if problem is not None:
-                yield DocumentProblem(
-                    path=f"{path}[{number}].windows[{index}].time_zone",
-                    code="unknown_time_zone",
-                    message=problem,
-                )
+            yield f"{path}[{number}].windows[{index}].time_zone", window.time_zone
 
 
 def _window(document: StretchDocument) -> Window:

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from hostler.wire.documents.disruption import BudgetDocument
+from hostler.wire.documents.disruption import DisruptionBudgetDocument
 from hostler.wire.documents.text import (
     CountFromOne,
     Duration,
@@ -181,7 +181,7 @@ class BundleDocument(Document, frozen=True, kw_only=True):
     primary_interruptible: bool = True
     """False: the primary is never put on interruptible capacity."""
     labels: dict[str, str] = {}
-    disruption_budgets: list[BudgetDocument] = []
+    disruption_budgets: list[DisruptionBudgetDocument] = []
     """Bounds on moving its replicas, over each job; left out: one replica of a job at a time."""
     rollout: RolloutDocument = RolloutDocument()
     timetable: TimetableDocument | None = None

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
-from hostler.wire.documents.disruption import FleetBudgetDocument
+from hostler.wire.documents.disruption import FleetDisruptionBudgetDocument
 from hostler.wire.documents.services import ServiceDocument
+from hostler.wire.documents.spend import BudgetDocument, SpendDocument
 from hostler.wire.documents.text import Count, CountFromOne, Duration, Money, Name
 from hostler.wire.documents.windows import WindowDocument
 from hostler.wire.documents.work import Document, ShapeDocument
@@ -106,10 +107,11 @@ class FleetDocument(Document, frozen=True, kw_only=True):
     providers: dict[str, ProviderDocument] = {}
     """Limits by provider; one that is not named has none."""
     placement: PlacementDocument = PlacementDocument()
-    disruption_budgets: list[FleetBudgetDocument] = []
+    disruption_budgets: list[FleetDisruptionBudgetDocument] = []
     """Bounds on moving what runs well; counted over all that each selects."""
     recovery: RecoveryDocument = RecoveryDocument()
     retention: RetentionDocument = RetentionDocument()
+    spend: SpendDocument = SpendDocument()
 
 
 class TlsDocument(Document, frozen=True, kw_only=True):
@@ -166,6 +168,8 @@ class TierDocument(Document, frozen=True, kw_only=True):
     """Cheapest first; elastic tiers must have one."""
     options: dict[str, Any] = {}
     """The provider's own options."""
+    price_per_hour: Money = "0"
+    """Of each machine of a fixed tier; the offers of an elastic one have their own."""
 
 
 class SparesDocument(Document, frozen=True, kw_only=True):
@@ -248,3 +252,5 @@ class ConfigDocument(Document, frozen=True, kw_only=True):
     pools: dict[Name, PoolDocument] = {}
     services: dict[Name, ServiceDocument] = {}
     """Node services: jobs that run once on each node of some pools."""
+    budgets: dict[Name, BudgetDocument] = {}
+    """How far spend may go."""

@@ -23,7 +23,7 @@ class StretchDocument(Document, frozen=True, kw_only=True):
     """At or before `start`: on the day after."""
 
 
-class BudgetDocument(Document, frozen=True, kw_only=True):
+class DisruptionBudgetDocument(Document, frozen=True, kw_only=True):
     """A bound on moving what runs well: drains, rollouts, repayment, consolidation."""
 
     name: Name
@@ -35,7 +35,7 @@ class BudgetDocument(Document, frozen=True, kw_only=True):
     """When it holds; left out: always."""
 
 
-class FleetBudgetDocument(BudgetDocument, frozen=True, kw_only=True):
+class FleetDisruptionBudgetDocument(DisruptionBudgetDocument, frozen=True, kw_only=True):
     """A bound over many bundles together."""
 
     labels: dict[str, str] = {}

@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from hostler.base.errors import Rejected
-from hostler.base.units import duration_ms, local_time_ms
+from hostler.base.units import duration_ms, local_time_ms, money_microusd
 from hostler.wire.documents.bundle import (
     REPLICA_COUNT_MAX,
     BundleDocument,
@@ -28,8 +28,12 @@ from hostler.wire.documents.config import (
     TierDocument,
     TimingDocument,
 )
-from hostler.wire.documents.disruption import BudgetDocument, FleetBudgetDocument
+from hostler.wire.documents.disruption import (
+    DisruptionBudgetDocument,
+    FleetDisruptionBudgetDocument,
+)
 from hostler.wire.documents.problem import DocumentProblem
+from hostler.wire.documents.spend_rules import spend_rules
 from hostler.wire.documents.tree import Plain, child_path
 from hostler.wire.documents.windows import WindowDocument
 
@@ -112,6 +116,7 @@ def rules_of(document: type, fitted: Plain) -> list[DocumentProblem]:
 def _config_rules(parts: _Parts) -> Problems:
     yield from parts.rule("fleet.timing", TimingDocument, _timing)
     yield from parts.rule("server", ServerDocument, _server)
+    yield from spend_rules(parts.value(""))
     for pool in parts.members("pools"):
         yield from parts.rule(pool, PoolDocument, _pool)
         yield from parts.unique(f"{pool}.tiers", "tier")
@@ -124,7 +129,7 @@ def _config_rules(parts: _Parts) -> Problems:
 
     yield from parts.unique("fleet.disruption_budgets", "budget")
     for budget in parts.members("fleet.disruption_budgets"):
-        yield from parts.rule(budget, FleetBudgetDocument, _budget)
+        yield from parts.rule(budget, FleetDisruptionBudgetDocument, _budget)
     for service in parts.members("services"):
         yield from parts.rule(f"{service}.run", RunDocument, _run)
 
@@ -134,7 +139,7 @@ def _bundle_rules(parts: _Parts) -> Problems:
     yield from parts.unique("jobs", "job")
     yield from parts.unique("disruption_budgets", "budget")
     for budget in parts.members("disruption_budgets"):
-        yield from parts.rule(budget, BudgetDocument, _budget)
+        yield from parts.rule(budget, DisruptionBudgetDocument, _budget)
     for job in parts.members("jobs"):
         yield from parts.rule(f"{job}.run", RunDocument, _run)
     yield from parts.rule("timetable", TimetableDocument, _timetable)
@@ -204,7 +209,7 @@ def _window(window: WindowDocument, path: str) -> Problems:
         yield _problem(path, "missing_key", "a window sets `warm`, `min` or `node_count_max`")
 
 
-def _budget(budget: BudgetDocument | FleetBudgetDocument, path: str) -> Problems:
+def _budget(budget: DisruptionBudgetDocument, path: str) -> Problems:
     if budget.unavailable_max is None and budget.ready_min is None:
         yield _problem(path, "missing_key", "a budget sets `unavailable_max` or `ready_min`")
 
@@ -218,6 +223,12 @@ def _tier(tier: TierDocument, path: str) -> Problems:
                 "a fixed tier launches nothing; remove `offers` or make it elastic",
             )
         return
+    if money_microusd(tier.price_per_hour):
+        yield _problem(
+            child_path(path, "price_per_hour"),
+            "not_here",
+            "the offers of an elastic tier have prices; a fixed tier has one of its own",
+        )
     for name, is_there, told in (
         ("provider", bool(tier.provider), "who launches its machines"),
         ("node_count_max", tier.node_count_max is not None, "how many machines it may have"),

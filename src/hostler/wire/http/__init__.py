@@ -84,6 +84,7 @@ from hostler.wire.http.nodes import (
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
 from hostler.wire.http.services import ServiceOnNodeView, ServicesView, ServiceView
 from hostler.wire.http.shapes import CapabilityView, DeviceView, RequirementView, ShapeView
+from hostler.wire.http.spend import BudgetLineView, SpendView
 
 __all__ = [
     "PROBLEM_MEDIA_TYPE",
@@ -93,6 +94,7 @@ __all__ = [
     "AllocationView",
     "AttemptView",
     "BootFailureView",
+    "BudgetLineView",
     "BundleView",
     "CandidateView",
     "CapabilityView",
@@ -151,6 +153,7 @@ __all__ = [
     "ServicesView",
     "SettingsView",
     "ShapeView",
+    "SpendView",
     "SpreadView",
     "StatusView",
     "TenantView",
