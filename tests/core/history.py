@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
 from hostler.core import inputs as given
 from hostler.core.fleet import Fleet
+from hostler.core.services import NodeService
 from hostler.model import Budget, OutboxEntry, Pool, Settings
 from hostler.model.allocation import EndCause, Ended
 from hostler.model.bundle import Fallback, OnFailure, RolloutPolicy
@@ -180,7 +181,7 @@ class History:
             **self._who(),
         )
 
-    def _services(self, pools: list[str]) -> Iterator[given.NodeService]:
+    def _services(self, pools: list[str]) -> Iterator[NodeService]:
         """Draw node services, of which the second needs the first."""
         for name, needs in SERVICES:
             if pools and self.chance():
@@ -196,7 +197,7 @@ class History:
                     provides=(Capability(name=name, count=2),),
                     linger_ms=self.one_of((0, 60_000)),
                 )
-                yield given.NodeService(name=name, job=job, spec=spec)
+                yield NodeService(name=name, job=job, spec=spec)
 
     def _budgets(self, pools: Sequence[Pool]) -> tuple[Budget, ...]:
         """Draw none, or budgets that some histories run into and others do not."""

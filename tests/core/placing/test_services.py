@@ -6,8 +6,9 @@ allocation, and recovery spaces the tries); the others are here.
 
 from typing import Any
 
-from hostler.core.inputs import CordonNode, NodeService
+from hostler.core.inputs import CordonNode
 from hostler.core.replies import Refused
+from hostler.core.services import NodeService
 from hostler.model import Node
 from hostler.model.allocation import AllocationPhase, EndCause
 from hostler.model.bundle import Job

@@ -17,7 +17,6 @@ from hostler.core.inputs import (
     FullScan,
     InventoryReported,
     JoinAgent,
-    NodeService,
     ResetBundle,
     ServerStarted,
     SilenceNoticed,
@@ -28,6 +27,7 @@ from hostler.core.inputs import (
 )
 from hostler.core.provided import without_provided
 from hostler.core.replies import Accepted, Refused
+from hostler.core.services import NodeService
 from hostler.model import Allocation, Bundle, Node, Pool, Replica, Rollout
 from hostler.model.allocation import EndCause, Ended
 from hostler.model.bundle import Job

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from hostler.core.inputs import ApplyConfiguration, NodeService
+from hostler.core.inputs import ApplyConfiguration
+from hostler.core.services import NodeService
 from hostler.core.txn import Txn
 from hostler.model import Bundle
 from hostler.model.bundle import BundlePhase, BundleTrigger

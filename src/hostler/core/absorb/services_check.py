@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from hostler.base.ids import BundleId
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import ApplyConfiguration, NodeService
+from hostler.core.inputs import ApplyConfiguration
 from hostler.core.replies import Problem
-from hostler.core.services import in_order, provided_names
+from hostler.core.services import NodeService, in_order, provided_names
 from hostler.model import Bundle
 from hostler.model.bundle import BundlePhase
 from hostler.model.service import service_bundle_id

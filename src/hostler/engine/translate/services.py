@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hostler.base.units import duration_ms
-from hostler.core.inputs import NodeService
+from hostler.core.services import NodeService
 from hostler.engine.translate.bundles import launch, requirement
 from hostler.model.bundle import Job
 from hostler.model.pool import Band
