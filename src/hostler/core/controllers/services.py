@@ -116,11 +116,11 @@ def _tend(txn: Txn, node: Node, services: list[Bundle]) -> None:
         txn.wake(node, min(due))
 
 
-def _extent(txn: Txn, node: Node) -> tuple[int, int]:
-    """Return what tells whether something has begun or ended on a node."""
+def _extent(txn: Txn, node: Node) -> tuple[int, int, tuple[str, ...]]:
+    """Return what tells whether something has begun, ended or been offered on a node."""
     index = txn.fleet.index
     count = index.allocations_by_node.count(node.node_id)
-    return count, index.allocations_of_services.count(node.node_id)
+    return count, index.allocations_of_services.count(node.node_id), node.provided
 
 
 def _pass(txn: Txn, node: Node, services: list[Bundle]) -> Node:
