@@ -41,9 +41,10 @@ def test_s_116_a_target_is_met_once_and_not_asked_for_again(stable: NewStable) -
 
 def test_s_117_a_spare_that_is_used_is_replaced_at_once_and_never_ended(stable: NewStable) -> None:
     """Given a gold job recovers onto one of two spares, then one replacement is created."""
-    world = stable(a_spare_pool(), a_launched_node("n-900009"))
+    world = stable(a_spare_pool())
     world.boot()
     world.submit("b", a_job(capacity=8, band=Band.GOLD))
+    world.boot()
     placed = world.allocation_of("b/main/0")
     assert placed is not None
     allocation = world.run_allocation(placed)

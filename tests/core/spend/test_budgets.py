@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from hostler.core.absorb.configuration_check import problems_of
+from hostler.core.fleet import Fleet
 from hostler.core.inputs import ApplyConfiguration, FleetSettings, SubmitBundle
 from hostler.core.spend_days import day_number
 from hostler.engine.time_zones import read_time_zones
@@ -225,4 +226,4 @@ def test_budgets_that_mean_nothing_are_refused(
         pools=(a_pool(),),
         budgets=(budget,),
     )
-    assert [problem.code for problem in problems_of(request)] == [code]
+    assert [problem.code for problem in problems_of(Fleet(), request)] == [code]
