@@ -8,7 +8,6 @@ from typing import Any
 
 from hostler.core.inputs import CordonNode, FullScan
 from hostler.model import Pool
-from hostler.model.allocation import EndCause, Ended
 from hostler.model.node import NodePhase
 from hostler.model.pool import Band, Offer
 from hostler.testing.builders import SMALL, a_job, a_pool, an_elastic_tier
@@ -48,7 +47,8 @@ def test_s_117_a_spare_that_is_used_is_replaced_at_once_and_never_ended(stable: 
     placed = world.allocation_of("b/main/0")
     assert placed is not None
     allocation = world.run_allocation(placed)
-    world.report(allocation, "ended", ended=Ended(cause=EndCause.EXITED))
+    world.silence(allocation.node_id)
+    world.advance(world.now_ms + 60_000)
     again = world.allocation_of("b/main/0")
     assert again is not None
     assert not world.node(again.node_id).is_spare
