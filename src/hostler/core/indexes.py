@@ -8,11 +8,12 @@ from typing import Any
 
 from hostler.core.keys import bundle_phase_key, pending_line, pending_order, tier_key
 from hostler.core.lease_index import LeaseIndex
+from hostler.core.peer_index import PeerIndex
 from hostler.core.placement.places import PlaceIndex
 from hostler.core.slot_index import SlotIndex
 from hostler.core.tables import LineIndex, SetIndex
 from hostler.core.uses import UseIndex
-from hostler.model import Allocation, Lease, Node, OutboxEntry, Pool, Replica, Token
+from hostler.model import Allocation, Bundle, Lease, Node, OutboxEntry, Pool, Replica, Token
 from hostler.model.allocation import AllocationPhase
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
 from hostler.model.node import Health, NodePhase
@@ -154,6 +155,8 @@ class Indexes(NodeIndexes, WorkIndexes):
         self.leases_held = leases.held
         self.leases_over = leases.over
         self.leases_waiting = leases.waiting
+        self.peers = PeerIndex()
+        """Bundles by their labels, and by the wishes of others about them."""
         self.commands_by_target = SetIndex[OutboxEntry](_command_bucket)
         """Buckets are `node:ID` for what an agent does and `provider:NAME` for the rest."""
         self.tokens_by_hash = SetIndex[Token](lambda t: t.sha256)
@@ -163,7 +166,8 @@ class Indexes(NodeIndexes, WorkIndexes):
             Replica.KIND: self._replica_follows,
             Lease.KIND: _follows(leases),
             OutboxEntry.KIND: _follows(self.commands_by_target),
-            Pool.KIND: (leases.update_pool,),
+            Bundle.KIND: _follows(self.peers),
+            Pool.KIND: (leases.update_pool, self.places.follow_pool),
             Token.KIND: _follows(self.tokens_by_hash),
         }
         self._by_kind_moving: dict[str, tuple[_Follow, ...]] = {
@@ -186,7 +190,7 @@ _Follow = Callable[[str, Any, Any], None]
 
 
 def _follows(
-    *indexes: SetIndex[Any] | LineIndex[Any] | SlotIndex | UseIndex | LeaseIndex,
+    *indexes: SetIndex[Any] | LineIndex[Any] | SlotIndex | UseIndex | LeaseIndex | PeerIndex,
 ) -> tuple[_Follow, ...]:
     return tuple(index.update for index in indexes)
 

@@ -10,7 +10,8 @@ import msgspec
 
 from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
 from hostler.model.allocation import Ended
-from hostler.model.bundle import Job, SpreadRule
+from hostler.model.bundle import Job
+from hostler.model.constraint import SpreadRule
 from hostler.model.lease import LeaseOutcome
 from hostler.model.pool import Pool
 from hostler.model.settings import RecoveryLimits, Retention
@@ -66,6 +67,9 @@ class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
     fallback_pools: tuple[str, ...] = ()
     spread: tuple[SpreadRule, ...] = ()
     is_primary_interruptible: bool = True
+    is_colocated: bool = False
+    backup_apart: SpreadRule | None = None
+    is_protection_required: bool = False
     labels: dict[str, str] = {}
 
 

@@ -75,6 +75,38 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "Another replica of the same job is, or may be, in the same zone.",
         "Add nodes in another zone, name the zones of tiers, or make the rule preferred.",
     ),
+    Reason.SPREAD_LABEL: (
+        "Another replica of the same job is, or may be, where a label has the same value.",
+        "Label nodes with other values, label those that have none, or make the rule preferred.",
+    ),
+    Reason.FAILURE_DOMAIN: (
+        "Primary and backup would share what `backup_apart` keeps them from sharing.",
+        "Add nodes in another domain, or make the rule preferred.",
+    ),
+    Reason.AFFINITY: (
+        "None of those that the replica wants to be near is there.",
+        "Place them first, add room near them, or make the wish preferred.",
+    ),
+    Reason.ANTI_AFFINITY: (
+        "Somebody is there, or may be, from whom the replica is to be apart.",
+        "Add nodes elsewhere, or make the wish (of one or the other) preferred.",
+    ),
+    Reason.COLOCATION: (
+        "The other jobs of the replica are on another node, and it belongs with them.",
+        "Free room on their node, or drain it so that all of them move.",
+    ),
+    Reason.NODE_LABELS: (
+        "The node's labels are not as the job asks.",
+        "Label the node or its tier, or make the rule preferred.",
+    ),
+    Reason.NODE_EXCLUDED: (
+        "The job excludes the node, or the zone, tier or provider that it is in.",
+        "Take it out of `exclude`, or add nodes elsewhere.",
+    ),
+    Reason.OFFER_NOT_ALLOWED: (
+        "The job allows only other offers.",
+        "Add the node's offer to `offers`, or add nodes of an allowed one.",
+    ),
     Reason.SPREAD_TIER: (
         "Another replica of the same job is in the same tier.",
         "Add nodes to another tier, or make the rule preferred.",

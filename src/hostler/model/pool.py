@@ -61,6 +61,8 @@ class Tier(Value, frozen=True, kw_only=True):
     node_count_max: int = 0
     """Machines at once, from asked for until confirmed gone. Elastic tiers must have it."""
     zone: str = ""
+    labels: dict[str, str] = {}
+    """Of each of its nodes, for rules about where work may be."""
     boot_ms: int = 120_000
     """Longest time from the launch to the agent's hello."""
     options_json: str = "{}"

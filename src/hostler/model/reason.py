@@ -27,9 +27,17 @@ class Reason(StrEnum):
     SPREAD_ZONE = "spread_zone"
     SPREAD_TIER = "spread_tier"
     SPREAD_PROVIDER = "spread_provider"
+    SPREAD_LABEL = "spread_label"
+    FAILURE_DOMAIN = "failure_domain"
+    AFFINITY = "affinity"
+    ANTI_AFFINITY = "anti_affinity"
+    COLOCATION = "colocation"
+    NODE_LABELS = "node_labels"
+    NODE_EXCLUDED = "node_excluded"
     RELIABILITY = "reliability"
     SPARE_RESERVED = "spare_reserved"
     LEASED = "leased"
+    OFFER_NOT_ALLOWED = "offer_not_allowed"
     SLOTS_FULL = "slots_full"
 
     # why a replica or a lease waits

@@ -6,7 +6,8 @@ for a pending replica, the core must have found too.
 
 from hostler.core.fleet import Fleet
 from hostler.model import Allocation, Bundle, Node, Replica
-from hostler.model.bundle import Job, SpreadOver, SpreadRule
+from hostler.model.bundle import Job
+from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.node import Health, NodePhase, Origin
 from hostler.model.pool import Band, Reliability, TierKind
 from hostler.model.replica import ReplicaPhase

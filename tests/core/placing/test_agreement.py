@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hostler.core.inputs import CordonNode, DeleteBundle, SubmitBundle, UncordonNode
 from hostler.model.allocation import EndCause
-from hostler.model.bundle import SpreadOver, SpreadRule
+from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.pool import Band, Offer, Reliability
 from hostler.model.shape import Capability, CapabilityRequest, Device, Requirement, Shape
 from hostler.testing.builders import a_fixed_tier, a_job, a_node, a_pool, an_elastic_tier
@@ -206,7 +206,7 @@ EVENTS: dict[str, Callable[[st.DataObject, Theatre], None]] = {
 
 
 SCRIPT = """
-from hostler.model.bundle import SpreadOver, SpreadRule
+from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.testing.builders import a_job
 from tests.core.placing.theatre import Theatre, fixture
 world = Theatre(*fixture())

@@ -9,11 +9,13 @@ import msgspec
 
 from hostler.base.encoding import digest, encode
 from hostler.base.ids import NodeId, ReplicaId
-from hostler.core.placement.resilience import Domains, domains_of
-from hostler.model import Bundle, Replica
-from hostler.model.bundle import Job, SpreadRule
+from hostler.core.placement.resilience import DomainRule
+from hostler.core.placement.rules import anchors_of, rules_of
+from hostler.model import Allocation, Bundle, Replica
+from hostler.model.bundle import Job
+from hostler.model.constraint import NodeRule
 from hostler.model.pool import Band
-from hostler.model.shape import Requirement
+from hostler.model.shape import WHOLE_MILLI, CapabilityRequest, Requirement
 
 if TYPE_CHECKING:
     from hostler.core.fleet import Fleet
@@ -39,9 +41,10 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     requirement: Requirement
     pools: tuple[str, ...]
     """The bundle's own, then its fallbacks."""
-    spread: tuple[SpreadRule, ...] = ()
-    siblings: tuple[Domains, ...] = ()
-    """Where the other live replicas of the same job are."""
+    node_rules: tuple[NodeRule, ...] = ()
+    """What it asks of the node itself, whoever is where."""
+    rules: tuple[DomainRule, ...] = ()
+    """What its wishes about other replicas come to as things are."""
     bundle_count_by_node: dict[NodeId, int] = {}
     """How many of the bundle's allocations are on each node."""
     is_primary: bool = False
@@ -55,24 +58,25 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
 
 def demand_of(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, now_ms: int) -> Demand:
     """Return what a replica asks of a place now."""
-    siblings: list[Domains] = []
     counts: dict[NodeId, int] = {}
+    others: list[Allocation] = []
     for key in fleet.index.allocations_by_bundle.keys(bundle.bundle_id):
         allocation = fleet.allocations[key]
         counts[allocation.node_id] = counts.get(allocation.node_id, 0) + 1
-        node = fleet.nodes.get(allocation.node_id)
-        is_sibling = allocation.job == job.name and allocation.replica_id != replica.replica_id
-        if node is not None and is_sibling:
-            siblings.append(domains_of(node))
+        if allocation.replica_id != replica.replica_id and allocation.node_id in fleet.nodes:
+            others.append(allocation)
+    requirement, line = job.requirement, replica.demand
+    if bundle.is_colocated and not anchors_of(fleet, replica, others):
+        requirement, line = requirement_of_all(bundle), f"{line}/all"
     avoided = [each for each in replica.avoided if each.until_at_ms >= now_ms]
     return Demand(
         replica_id=replica.replica_id,
-        line=replica.demand,
+        line=line,
         band=job.band,
-        requirement=job.requirement,
+        requirement=requirement,
         pools=pools_of(bundle),
-        spread=bundle.spread,
-        siblings=tuple(siblings),
+        node_rules=job.node_rules,
+        rules=rules_of(fleet, bundle, job, replica, others),
         bundle_count_by_node=counts,
         is_primary=replica.index == 0,
         is_reliable_required=is_reliable_required(bundle, replica.index),
@@ -83,10 +87,33 @@ def demand_of(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, now_ms: 
 
 
 def plain(demand: Demand) -> Demand:
-    """Return what a demand asks whoever asks it: without siblings and bad memories."""
-    return msgspec.structs.replace(
-        demand, spread=(), siblings=(), avoided=frozenset(), rejected=frozenset()
+    """Return what a demand asks whoever asks it: without other replicas and bad memories."""
+    return msgspec.structs.replace(demand, rules=(), avoided=frozenset(), rejected=frozenset())
+
+
+def requirement_of_all(bundle: Bundle) -> Requirement:
+    """Return what all jobs of one replica need together."""
+    needs = [job.requirement for job in bundle.jobs if not job.is_dormant]
+    merged: list[CapabilityRequest] = []
+    for request in (each for need in needs for each in need.capabilities):
+        alike = [n for n, each in enumerate(merged) if _is_alike(each, request)]
+        if alike:
+            count = merged[alike[0]].count + request.count
+            merged[alike[0]] = msgspec.structs.replace(request, count=count)
+        else:
+            merged.append(request)
+    return Requirement(
+        capacity=sum(need.capacity for need in needs),
+        cores_milli=sum(need.cores_milli for need in needs),
+        memory_bytes=sum(need.memory_bytes for need in needs),
+        capabilities=tuple(merged),
     )
+
+
+def _is_alike(one: CapabilityRequest, other: CapabilityRequest) -> bool:
+    """Say whether the units of one would serve the other; shares are not units of one kind."""
+    is_whole = one.milli == other.milli == WHOLE_MILLI
+    return is_whole and msgspec.structs.replace(one, count=other.count) == other
 
 
 def spare_access(band: Band, *, is_recovery: bool) -> SpareAccess:
@@ -108,5 +135,7 @@ def is_reliable_required(bundle: Bundle, index: int) -> bool:
 
 def demand_digest(bundle: Bundle, job: Job, index: int) -> str:
     """Return the digest under which replicas that ask alike stand in one line."""
-    asked = (job.band, job.requirement, pools_of(bundle), is_reliable_required(bundle, index))
+    requirement = requirement_of_all(bundle) if bundle.is_colocated else job.requirement
+    is_reliable = is_reliable_required(bundle, index)
+    asked = (job.band, requirement, pools_of(bundle), is_reliable, job.node_rules)
     return digest(encode(asked))

@@ -8,7 +8,7 @@ carried along where that cannot go wrong, since a node may hold a hundred alloca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hostler.core.keys import tier_key
@@ -17,7 +17,7 @@ from hostler.core.placement.feasible import Place, standing_of
 from hostler.core.placement.mix import Mix, Profile
 from hostler.core.placement.resilience import domains_of
 from hostler.core.placement.room import Hold, Room, free_room, less, whole_room
-from hostler.model import Allocation, Node
+from hostler.model import Allocation, Node, Pool
 from hostler.model.node import NodePhase
 from hostler.model.shape import Shape
 
@@ -50,6 +50,12 @@ class PlaceIndex:
             self._columns[left].leave(key)
         if entered in self._columns and not self._columns[entered].touch(key):
             del self._columns[entered]
+
+    def follow_pool(self, _key: str, old: Pool | None, new: Pool | None) -> None:
+        """Forget everything when the labels of a tier change, which they seldom do."""
+        if _labels_of(old) != _labels_of(new):
+            self._places.clear()
+            self._columns.clear()
 
     def follow_allocation(self, _key: str, old: Allocation | None, new: Allocation | None) -> None:
         """Forget the node of an allocation that is written, but for its room when that is clear."""
@@ -87,11 +93,16 @@ class PlaceIndex:
         offered = self._offered.get(node_id)
         if offered is None:
             offered = self._offered[node_id] = offer_of(node.shape)
-        place = self._places[node_id] = place_of(node, room, offered)
+        pool = fleet.pools.get(node.pool)
+        tier = None if pool is None else pool.tier(node.tier)
+        labels = None if tier is None else tier.labels
+        place = self._places[node_id] = place_of(node, room, offered, labels)
         return place
 
 
-def place_of(node: Node, room: Room, offered: UnitsOffered) -> Place:
+def place_of(
+    node: Node, room: Room, offered: UnitsOffered, tier_labels: Mapping[str, str] | None = None
+) -> Place:
     """Return a node with this room free as placing sees it."""
     free: dict[str, int] = {}
     for each in room.units or ():
@@ -99,7 +110,7 @@ def place_of(node: Node, room: Room, offered: UnitsOffered) -> Place:
     return Place(
         node=node,
         room=room,
-        domains=domains_of(node),
+        domains=domains_of(node, tier_labels),
         standing=standing_of(node),
         free_milli=free,
         device_milli=sum(free.values()),
@@ -117,6 +128,11 @@ def offer_of(shape: Shape) -> UnitsOffered:
         milli[unit.name] = milli.get(unit.name, 0) + unit.count * unit.milli
     profiles = {kind: next(iter(found)) for kind, found in seen.items() if len(found) == 1}
     return profiles, milli
+
+
+def _labels_of(pool: Pool | None) -> dict[str, dict[str, str]]:
+    tiers = () if pool is None else pool.tiers
+    return {tier.name: tier.labels for tier in tiers if tier.labels}
 
 
 def _is_same_shape(one: Shape, other: Shape) -> bool:

@@ -14,14 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from hostler.core.placement.buy import fitting_offers, tier_refusal
+from hostler.core.placement.buy import broken_by_new, fitting_offers, tier_refusal
 from hostler.core.placement.demand import Demand, SpareAccess
 from hostler.core.placement.feasible import PARTICULAR, Place, refusals
-from hostler.core.placement.resilience import (
-    INTERRUPTIBLE_PRIMARY,
-    broken_rules,
-    domains_of_new,
-)
+from hostler.core.placement.resilience import INTERRUPTIBLE_PRIMARY, domains_of_new
 from hostler.core.placement.survey import Survey, survey_of
 from hostler.core.placement.trace import attempt_of
 from hostler.model import Pool
@@ -53,6 +49,14 @@ _WAITS: Final = (
     Reason.SPREAD_ZONE,
     Reason.SPREAD_TIER,
     Reason.SPREAD_PROVIDER,
+    Reason.SPREAD_LABEL,
+    Reason.FAILURE_DOMAIN,
+    Reason.AFFINITY,
+    Reason.ANTI_AFFINITY,
+    Reason.COLOCATION,
+    Reason.NODE_LABELS,
+    Reason.NODE_EXCLUDED,
+    Reason.OFFER_NOT_ALLOWED,
     Reason.RELIABILITY,
     Reason.NO_CAPACITY,
     Reason.NO_OFFER_FITS,
@@ -197,15 +201,15 @@ def _look_for_new(look: _Look, pool: Pool, tier: Tier, obstacle: Obstacle) -> No
     if look.reason is not None:
         look.outcome = EXHAUSTED if look.reason is Reason.NO_CAPACITY else look.reason.value
         return
-    offers = fitting_offers(demand.requirement, tier)
+    offers = fitting_offers(demand, pool, tier)
     obstacles = [obstacle(pool, tier, offer) for offer in offers]
     if None in obstacles:
-        place = domains_of_new(pool, tier)
-        broken = broken_rules(demand.spread, place, demand.siblings, is_required=False)
+        offer = offers[obstacles.index(None)]
+        broken = broken_by_new(demand, domains_of_new(pool, tier, offer))
         option = Option(
             pool=pool,
             tier=tier,
-            offer=offers[obstacles.index(None)],
+            offer=offer,
             degraded_by=_degraded_by(demand, broken, tier.reliability),
         )
         look.new = _Found(len(broken), option)
@@ -234,7 +238,7 @@ def _spare_anywhere(demand: Demand, fleet: Fleet) -> Verdict | None:
 def _degraded_by(
     demand: Demand, broken: tuple[Reason, ...], reliability: Reliability
 ) -> tuple[str, ...]:
-    told = tuple(reason.value for reason in broken)
+    told = tuple(dict.fromkeys(reason.value for reason in broken))
     if demand.is_primary and reliability is Reliability.INTERRUPTIBLE:
         return (*told, INTERRUPTIBLE_PRIMARY)
     return told

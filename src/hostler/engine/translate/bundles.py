@@ -8,7 +8,8 @@ from hostler.base.errors import Rejected
 from hostler.base.ids import BundleId
 from hostler.base.units import cores_milli, duration_ms, size_bytes
 from hostler.core.inputs import SubmitBundle
-from hostler.model.bundle import Job, SpreadOver, SpreadRule
+from hostler.model.bundle import Job
+from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.launch import (
     AtOnceReadiness,
     DelayReadiness,

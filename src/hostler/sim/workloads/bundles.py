@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hostler.base.ids import BundleId
 from hostler.core.inputs import DeleteBundle, StartJob, SubmitBundle
-from hostler.model.bundle import Job, SpreadOver, SpreadRule
+from hostler.model.bundle import Job
+from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.launch import (
     AtOnceReadiness,
     DelayReadiness,
