@@ -6,6 +6,8 @@ that an allocation, its replica, its node and the trace always change together.
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from hostler.base.errors import Defect
 from hostler.base.ids import AllocationId, NodeId
 from hostler.core import growth, holds
@@ -56,17 +58,29 @@ def assign(
     allocation = holds.reserve(txn, allocation, node)
     if is_startable:
         holds.start(txn, allocation, node)
-    txn.move(
-        replica,
-        ReplicaTrigger.PLACED,
-        epoch=allocation.epoch,
-        generation=bundle.generation,
-        reason=None,
-        reason_detail="",
-    )
+    _take_place(txn, replica, allocation, bundle.generation)
     _tell(txn, allocation, node, is_recovery=replica.is_recovery)
     _trace(txn, replica, verdict, allocation)
     return node.node_id
+
+
+def _take_place(txn: Txn, replica: Replica, allocation: Allocation, generation: int) -> None:
+    """Let a replica have its place, or in a migration a second one beside it."""
+    if replica.migration is None:
+        txn.move(
+            replica,
+            ReplicaTrigger.PLACED,
+            epoch=allocation.epoch,
+            place_id=allocation.allocation_id,
+            generation=generation,
+            reason=None,
+            reason_detail="",
+        )
+        return
+    found = structs.replace(
+        replica.migration, target_id=allocation.allocation_id, reason=None, reason_detail=""
+    )
+    txn.change(replica, epoch=allocation.epoch, migration=found)
 
 
 def refuse(txn: Txn, replica: Replica, verdict: Verdict) -> None:
@@ -79,10 +93,11 @@ def refuse(txn: Txn, replica: Replica, verdict: Verdict) -> None:
     if reason is None:
         raise Defect("no_reason", "a replica is refused a place for nothing")
     _wake_when_forgiven(txn, replica)
-    if replica.reason is reason or (txn.is_scan and replica.reason is not None):
+    known = replica.waiting_reason
+    if known is reason or (txn.is_scan and known is not None):
         return
     detail = summary(verdict.attempts)
-    txn.change(replica, reason=reason, reason_detail=detail)
+    _say_why(txn, replica, reason, detail)
     txn.emit(
         EventKind.REPLICA_PLACEMENT_FAILED,
         {"replica": replica.replica_id, "bundle": replica.bundle_id},
@@ -94,12 +109,17 @@ def refuse(txn: Txn, replica: Replica, verdict: Verdict) -> None:
 
 def hold_back(txn: Txn, replica: Replica) -> None:
     """Let a replica wait because a sibling is broken: nobody of the bundle is placed."""
-    if replica.reason is not Reason.BUNDLE_BROKEN:
-        txn.change(
-            replica,
-            reason=Reason.BUNDLE_BROKEN,
-            reason_detail="a replica of its bundle is over its restart ceiling",
-        )
+    if replica.waiting_reason is not Reason.BUNDLE_BROKEN:
+        told = "a replica of its bundle is over its restart ceiling"
+        _say_why(txn, replica, Reason.BUNDLE_BROKEN, told)
+
+
+def _say_why(txn: Txn, replica: Replica, reason: Reason, detail: str) -> None:
+    if replica.migration is None:
+        txn.change(replica, reason=reason, reason_detail=detail)
+        return
+    waiting = structs.replace(replica.migration, reason=reason, reason_detail=detail)
+    txn.change(replica, migration=waiting)
 
 
 def is_broken(txn: Txn, bundle_id: str) -> bool:

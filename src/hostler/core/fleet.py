@@ -28,6 +28,7 @@ from hostler.model import (
     Receipt,
     Replica,
     Settings,
+    TimeZone,
     Token,
     Trace,
 )
@@ -62,6 +63,7 @@ class Fleet:
         self.receipts = Table(Receipt)
         self.replicas = Table(Replica)
         self.settings_table = Table(Settings)
+        self.time_zones = Table(TimeZone)
         self.tokens = Table(Token)
         self.traces = Table(Trace)
         self.tables: dict[str, Table[Any]] = {
@@ -106,7 +108,7 @@ class Fleet:
     def load(
         self, records: Iterable[Record], *, revision: int, event_seq: int, now_ms: int
     ) -> None:
-        """Fill an empty fleet from a store: settings and pools first, since timers read them."""
+        """Fill an empty fleet from a store: first what timers read, settings and pools."""
         check(not any(len(table) for table in self.tables.values()), "fleet_not_empty", "load once")
         by_kind: dict[str, dict[str, Record]] = {}
         for record in records:
@@ -164,4 +166,4 @@ class Fleet:
 _NOTED = frozenset({Allocation.KIND, Lease.KIND, Node.KIND, Pool.KIND, Replica.KIND})
 """Kinds that controllers have something to say about; it is forgotten with the record."""
 
-_LOAD_RANK = {Settings.KIND: 0, Pool.KIND: 1}
+_LOAD_RANK = {Settings.KIND: 0, TimeZone.KIND: 0, Pool.KIND: 1}

@@ -18,7 +18,6 @@ from hostler.model.allocation import AllocationPhase
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
 from hostler.model.node import Health, NodePhase
 from hostler.model.record import Record
-from hostler.model.replica import ReplicaPhase
 
 
 def _leaving_bucket(node: Node) -> str | None:
@@ -122,11 +121,13 @@ class WorkIndexes:
         self.replicas_by_bundle = SetIndex[Replica](lambda r: r.bundle_id)
         self.replicas_by_phase = SetIndex[Replica](lambda r: r.phase.value)
         self.replicas_pending = LineIndex[Replica](
-            lambda r: (
-                (pending_line(r), pending_order(r)) if r.phase is ReplicaPhase.PENDING else None
-            )
+            lambda r: (pending_line(r), pending_order(r)) if r.is_placeable else None
         )
-        """Who wants a place now, by demand, the most urgent first."""
+        """Who wants a place now, or a second one, by demand, the most urgent first."""
+        self.replicas_placeable = SetIndex[Replica](
+            lambda r: r.bundle_id if r.is_placeable else None
+        )
+        """The same by bundle."""
         self.replicas_by_bundle_phase = SetIndex[Replica](
             lambda r: bundle_phase_key(r.bundle_id, r.phase)
         )
@@ -142,6 +143,7 @@ class WorkIndexes:
             self.replicas_by_phase,
             self.replicas_by_bundle_phase,
             self.replicas_pending,
+            self.replicas_placeable,
         )
 
 

@@ -11,6 +11,7 @@ import msgspec
 from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
 from hostler.model.allocation import Ended
 from hostler.model.bundle import Job
+from hostler.model.calendar import TimeZone
 from hostler.model.constraint import SpreadRule
 from hostler.model.lease import LeaseOutcome
 from hostler.model.pool import Pool
@@ -55,6 +56,8 @@ class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configur
     """Used only when the store is new."""
     settings: FleetSettings
     pools: tuple[Pool, ...]
+    time_zones: tuple[TimeZone, ...] = ()
+    """Every zone that it names, as the shell read it just now."""
 
 
 class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
@@ -229,6 +232,8 @@ class ServerStarted(Input, frozen=True, kw_only=True, tag="server_started"):
     """The process has begun: nobody was listened to before now, and nothing sent is remembered."""
 
     version: str = ""
+    time_zones: tuple[TimeZone, ...] = ()
+    """The zones in use, read again: the zone database may be a newer one."""
 
 
 class FullScan(Input, frozen=True, kw_only=True, tag="full_scan"):

@@ -19,7 +19,7 @@ from hostler.model.allocation import AllocationPhase
 from hostler.model.lease import LeasePhase
 from hostler.model.node import NodePhase
 from hostler.model.record import Record
-from hostler.model.replica import ReplicaPhase
+from hostler.model.replica import Migration, ReplicaPhase
 
 
 def _node(fleet: Fleet, node: Node) -> Iterator[Broken]:
@@ -76,15 +76,26 @@ def _allocation(fleet: Fleet, allocation: Allocation) -> Iterator[Broken]:
     node = fleet.nodes.get(allocation.node_id)
     if node is None or node.phase is NodePhase.RETIRED:
         yield "INV-ALLOC-2", "a live allocation is on a node that is gone"
-    if fleet.index.allocations_by_replica.count(allocation.replica_id) > 1:
+    live = fleet.index.allocations_by_replica.keys(allocation.replica_id)
+    if len(live) > 1 and not _is_migration(fleet.replicas.get(allocation.replica_id), live):
         yield "INV-ALLOC-3", "a replica has two live allocations"
+
+
+def _is_migration(replica: Replica | None, live: list[str]) -> bool:
+    """Say whether two allocations are the two ends of one migration, or end together."""
+    if replica is None or len(live) > 2:
+        return False
+    migration = replica.migration
+    if migration is None:
+        return replica.phase is ReplicaPhase.STOPPING  # both are told to end
+    return set(live) == {migration.source_id, migration.target_id}
 
 
 def _replica(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
     count = fleet.index.allocations_by_replica.count(replica.replica_id)
     match replica.phase:
         case ReplicaPhase.PLACED:
-            if count != 1:
+            if replica.migration is None and count != 1:
                 yield "INV-REPLICA-1", "a placed replica has not exactly one live allocation"
         case ReplicaPhase.STOPPING:
             pass  # it may or may not have one left to end
@@ -100,6 +111,22 @@ def _replica(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
         yield "INV-REPLICA-4", "a pending replica does not say why it waits"
     if replica.bundle_id not in fleet.bundles:
         yield "INV-BUNDLE-1", "a replica's bundle does not exist"
+
+
+def _migration(fleet: Fleet, replica: Replica, migration: Migration) -> Iterator[Broken]:
+    source = fleet.allocations.get(migration.source_id)
+    if replica.phase is not ReplicaPhase.PLACED or source is None or not source.is_live:
+        yield "INV-MIGRATION-1", "a replica is moved from a place that it has not"
+    elif replica.place_id != migration.source_id:
+        yield "INV-MIGRATION-1", "a replica is moved from a place that is not its own"
+    if migration.target_id is None and migration.reason is None:
+        yield "INV-MIGRATION-2", "a migration without a target does not say why it waits"
+
+
+def _replica_and_migration(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
+    yield from _replica(fleet, replica)
+    if replica.migration is not None:
+        yield from _migration(fleet, replica, replica.migration)
 
 
 def _command(_fleet: Fleet, entry: OutboxEntry) -> Iterator[Broken]:
@@ -132,8 +159,9 @@ def _spread(fleet: Fleet, node: Node) -> Iterator[Broken]:
     """Whoever puts an allocation on a node writes the node, so each new neighbour is seen here."""
     keys = fleet.index.allocations_by_node.keys(node.node_id)
     if len(keys) > 1:
-        jobs = {(fleet.allocations[key].bundle_id, fleet.allocations[key].job) for key in keys}
-        if len(jobs) < len(keys):
+        held = [fleet.allocations[key] for key in keys]
+        replicas = {each.replica_id for each in held}  # a migration may stay where it is
+        if len({(each.bundle_id, each.job) for each in held}) < len(replicas):
             yield "INV-SPREAD-1", "two replicas of one job are on one node"
 
 
@@ -149,7 +177,7 @@ _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
     Node.KIND: _node_and_room,
     Lease.KIND: _lease,
     Allocation.KIND: _allocation,
-    Replica.KIND: _replica,
+    Replica.KIND: _replica_and_migration,
     OutboxEntry.KIND: _command,
 }
 

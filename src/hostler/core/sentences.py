@@ -196,6 +196,14 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "It failed, and bronze is not recovered.",
         "Start the job, or give it another band.",
     ),
+    Reason.MIGRATING: (
+        "It is on its way back from a move that was given up.",
+        "Nothing: it stays where it is, and is moved again if that is still wanted.",
+    ),
+    Reason.OVERLAP_FORBIDDEN: (
+        "Two copies of it must not run at once, so its place ends before the next one begins.",
+        "Write `overlap: allowed` into the job if a second copy does no harm.",
+    ),
     # a lease was refused
     Reason.TIMED_OUT: (
         "No slot was free in the time that was given.",

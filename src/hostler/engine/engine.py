@@ -24,6 +24,7 @@ from hostler.engine.loop import Loop
 from hostler.engine.provider_calls import ProviderCalls
 from hostler.engine.publish import Publisher, Subscription, Watches
 from hostler.engine.recover import recover
+from hostler.engine.time_zones import read_time_zones
 from hostler.engine.upkeep import prune_now_and_then, scan_now_and_then
 from hostler.model import Node, Settings, Token
 from hostler.model.node import NodePhase
@@ -109,7 +110,10 @@ class Engine:
             on_defect=self._end,
             boundary=self._boundary,
         )
-        await self._loop.inbox.put_observations([ServerStarted(version=hostler.__version__)])
+        zones = read_time_zones(recovered.fleet.time_zones.rows, self.clock.now_ms())
+        await self._loop.inbox.put_observations(
+            [ServerStarted(version=hostler.__version__, time_zones=zones)]
+        )
         for work in (
             self._loop.run(),
             prune_now_and_then(self._store, self._settings, self._boundary),

@@ -6,6 +6,7 @@ list of them; stores, journals and invariants go by it.
 
 from hostler.model.allocation import Allocation
 from hostler.model.bundle import Bundle
+from hostler.model.calendar import TimeZone
 from hostler.model.command import OutboxEntry
 from hostler.model.lease import Lease
 from hostler.model.node import Node
@@ -33,6 +34,7 @@ KINDS: dict[str, type[Record]] = {
         Receipt,
         Replica,
         Settings,
+        TimeZone,
         Token,
         Trace,
     )
@@ -54,6 +56,7 @@ __all__ = [
     "Record",
     "Replica",
     "Settings",
+    "TimeZone",
     "Token",
     "Trace",
 ]

@@ -49,6 +49,9 @@ class Job(Value, frozen=True, kw_only=True):
     requirement: Requirement = NOTHING_REQUIRED
     is_dormant: bool = False
     """True: placed only when an operator starts it."""
+    can_overlap: bool = False
+    """True: two copies of one replica may run for a while, so that the new one is ready before the
+    old one ends. False: the old one ends first, whatever the reason for the move."""
     labels: dict[str, str] = {}
     """Added to those of the bundle: what others may wish to be near to or apart from."""
     node_rules: tuple[NodeRule, ...] = ()

@@ -57,6 +57,8 @@ class Reason(StrEnum):
     MASS_LOSS_BRAKE = "mass_loss_brake"
     BUNDLE_BROKEN = "bundle_broken"
     BAND_DROPPED = "band_dropped"
+    MIGRATING = "migrating"
+    OVERLAP_FORBIDDEN = "overlap_forbidden"
 
     # why a lease was refused
     TIMED_OUT = "timed_out"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import ClassVar, Final
 
-from hostler.base.ids import BundleId, NodeId, ReplicaId
+from hostler.base.ids import AllocationId, BundleId, NodeId, ReplicaId
 from hostler.base.lifecycle import Lifecycle
 from hostler.model.pool import Band
 from hostler.model.reason import Reason
@@ -88,6 +88,32 @@ class Avoided(Value, frozen=True, kw_only=True):
     """True: its agent would not take it, so not even the lack of any other node opens it."""
 
 
+class MigrationCause(StrEnum):
+    """Who wants a replica moved while it has a place."""
+
+    ROLLOUT = "rollout"
+
+
+class Migration(Value, frozen=True, kw_only=True):
+    """A second place for a replica, which takes over once it is ready; then the first one ends."""
+
+    cause: MigrationCause
+    source_id: AllocationId
+    """The place that it has."""
+    target_id: AllocationId | None = None
+    """The place that it is to have; `None` while none is found."""
+    requested_at_ms: int
+    deadline_at_ms: int
+    """No target that is ready by then: it stays where it is."""
+    may_stay: bool = False
+    """True: the new place may be on the same node, if there is room for both."""
+    is_cancelled: bool = False
+    """True: the target has been asked to end; the first place is kept."""
+    reason: Reason | None = None
+    """Why there is no target yet."""
+    reason_detail: str = ""
+
+
 class Replica(Record, frozen=True, kw_only=True):
     """One copy of a job, numbered from zero."""
 
@@ -121,6 +147,13 @@ class Replica(Record, frozen=True, kw_only=True):
     """Digest of what it asks of a place; replicas with an equal one are looked at together."""
     restart_at_ms: tuple[int, ...] = ()
     """Instants of the recoveries that count against the ceiling, oldest first, bounded by it."""
+    place_id: AllocationId | None = None
+    """The allocation that is its place, or was last: not the target of a migration before that has
+    taken over."""
+    migration: Migration | None = None
+    """The second place that it is to have beside the first, while it is moved."""
+    migration_retry_at_ms: int = 0
+    """When it may be moved again after a migration that failed."""
     avoided: tuple[Avoided, ...] = ()
     """Nodes on which it lately failed, oldest first; one entry a node, bounded."""
 
@@ -128,3 +161,19 @@ class Replica(Record, frozen=True, kw_only=True):
     def key(self) -> str:
         """The replica's id."""
         return self.replica_id
+
+    @property
+    def is_migrating_blind(self) -> bool:
+        """True while it has a place and wants a second one that is not found yet."""
+        migration = self.migration
+        return migration is not None and migration.target_id is None
+
+    @property
+    def is_placeable(self) -> bool:
+        """True while it stands in line for a place, be it the first or a second one."""
+        return self.phase is ReplicaPhase.PENDING or self.is_migrating_blind
+
+    @property
+    def waiting_reason(self) -> Reason | None:
+        """Why it has not the place for which it stands in line."""
+        return self.reason if self.migration is None else self.migration.reason

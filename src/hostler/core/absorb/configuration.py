@@ -6,6 +6,7 @@ from msgspec.structs import asdict, replace
 
 from hostler.core import outbox
 from hostler.core.absorb.configuration_check import problems_of
+from hostler.core.absorb.time_zones import keep_time_zones
 from hostler.core.events import EventKind
 from hostler.core.inputs import ApplyConfiguration, ServerStarted
 from hostler.core.replies import Refused
@@ -28,6 +29,7 @@ def apply_configuration(txn: Txn, one: ApplyConfiguration) -> None:
         )
         return
     is_changed = _put_settings(txn, one)
+    is_changed |= keep_time_zones(txn, one.time_zones)
     for pool in sorted(one.pools, key=lambda each: each.name):
         is_changed |= _put_pool(txn, replace(pool, is_enabled=True))
     named = {pool.name for pool in one.pools}
@@ -73,6 +75,7 @@ def server_started(txn: Txn, one: ServerStarted) -> None:
     A node that was suspect stays so until it is heard, but none may become so, or be lost, before
     we have listened to it for as long as the settings say.
     """
+    keep_time_zones(txn, one.time_zones)
     fleet = txn.fleet
     for phase in (NodePhase.READY, NodePhase.DRAINING):
         for key in fleet.index.nodes_by_phase.keys(phase.value):

@@ -194,11 +194,12 @@ def _dissolve(txn: Txn, bundle: Bundle) -> None:
 def _end(txn: Txn, replica: Replica) -> bool:
     """Bring a replica that is no longer wanted nearer to its end; return whether it is gone."""
     if replica.phase is not _P.STOPPING:
-        replica = txn.move(replica, ReplicaTrigger.DELETED, reason=None, retry_at_ms=None)
-    allocation = _live(txn, replica)
-    if allocation is not None:
-        allocation = holds.request_stop(txn, allocation, "it is no longer desired")
-    if allocation is not None and allocation.is_live:
+        replica = txn.move(
+            replica, ReplicaTrigger.DELETED, reason=None, retry_at_ms=None, migration=None
+        )
+    for key in txn.fleet.index.allocations_by_replica.keys(replica.replica_id):
+        holds.request_stop(txn, txn.fleet.allocations[key], "it is no longer desired")
+    if txn.fleet.index.allocations_by_replica.count(replica.replica_id):
         return False
     trace = txn.fleet.traces.get(replica.replica_id)
     if trace is not None:

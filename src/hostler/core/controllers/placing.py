@@ -9,8 +9,9 @@ Waits on: every reason of `placement.walk`, BUNDLE_BROKEN.
 
 Who is tried: whoever began to want a place, and of those who wait already only the groups (equal
 demand) for which something has opened: a node that changed and would do, a machine that may be
-launched again, a sibling that is gone. A group that fits nowhere is given up for this step after
-its first member. Most urgent first over all groups: by band, then by age.
+launched again, a sibling that is gone. Who has a place and wants a second one (a migration) stands
+in the same lines, behind everybody who has none. A group that fits nowhere is given up for this
+step after its first member. Most urgent first over all groups: by band, then by age.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hostler.core import assigning, growth
-from hostler.core.keys import bundle_phase_key, pending_line, pending_order
+from hostler.core.keys import pending_line, pending_order
 from hostler.core.placement.demand import Demand, demand_of, plain
 from hostler.core.placement.feasible import refusal, standing_of
 from hostler.core.placement.walk import Verdict, decide
@@ -31,7 +32,6 @@ from hostler.model.bundle import Job
 from hostler.model.node import NodePhase
 from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
-from hostler.model.replica import ReplicaPhase
 
 READS: Final = (Replica, Allocation, Node, Bundle, Pool, Cooldown, Settings)
 
@@ -84,13 +84,12 @@ def _groups_let_in(txn: Txn, node_ids: Sequence[str]) -> list[str]:
 def _freshly_pending(txn: Txn) -> Iterator[Replica]:
     """Give the pending replicas that changed, and those whose siblings or bundle did."""
     replicas = txn.changed(Replica)
-    yield from (replica for replica in replicas if replica.phase is ReplicaPhase.PENDING)
+    yield from (replica for replica in replicas if replica.is_placeable)
     bundles = dict.fromkeys(replica.bundle_id for replica in replicas)
     bundles.update(dict.fromkeys(a.bundle_id for a in txn.changed(Allocation) if not a.is_live))
     bundles.update(dict.fromkeys(bundle.bundle_id for bundle in txn.changed(Bundle)))
     for bundle_id in bundles:
-        bucket = bundle_phase_key(bundle_id, ReplicaPhase.PENDING)
-        for key in txn.fleet.index.replicas_by_bundle_phase.keys(bucket):
+        for key in txn.fleet.index.replicas_placeable.keys(bundle_id):
             yield txn.fleet.replicas[key]
 
 
@@ -186,7 +185,7 @@ class _Pass:
         """Say of everybody in a group what has just been found out for its most urgent one."""
         for key in self.txn.fleet.index.replicas_pending.keys(group):
             replica = self.txn.fleet.replicas[key]
-            if replica.reason is verdict.reason:
+            if replica.waiting_reason is verdict.reason:
                 continue
             if assigning.is_broken(self.txn, replica.bundle_id):
                 assigning.hold_back(self.txn, replica)

@@ -58,11 +58,10 @@ def reconcile(txn: Txn) -> None:
 def _was_its_place(txn: Txn, replica: Replica, allocation: Allocation) -> bool:
     """Say whether this was the replica's latest place: older ends have been dealt with.
 
-    A replica that was deleted and is wanted again counts its epochs anew, so a live place is
-    looked for too.
+    While a second place is there (a migration), the end of the first is no loss.
     """
-    is_latest = not allocation.is_live and allocation.epoch == replica.epoch
-    return is_latest and not txn.fleet.index.allocations_by_replica.count(replica.replica_id)
+    is_its_place = not allocation.is_live and allocation.allocation_id == replica.place_id
+    return is_its_place and not txn.fleet.index.allocations_by_replica.count(replica.replica_id)
 
 
 def _limits(txn: Txn) -> RecoveryLimits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,13 @@ import msgspec
 
 from hostler.base.encoding import digest, encode
 from hostler.base.ids import NodeId, ReplicaId
-from hostler.core.placement.resilience import DomainRule
+from hostler.core.placement.resilience import NODE, DomainRule
 from hostler.core.placement.rules import anchors_of, rules_of
 from hostler.model import Allocation, Bundle, Replica
 from hostler.model.bundle import Job
 from hostler.model.constraint import NodeRule
 from hostler.model.pool import Band
+from hostler.model.reason import Reason
 from hostler.model.shape import WHOLE_MILLI, CapabilityRequest, Requirement
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ def demand_of(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, now_ms: 
     if bundle.is_colocated and not anchors_of(fleet, replica, others):
         requirement, line = requirement_of_all(bundle), f"{line}/all"
     avoided = [each for each in replica.avoided if each.until_at_ms >= now_ms]
+    is_recovery = replica.is_recovery and replica.migration is None
     return Demand(
         replica_id=replica.replica_id,
         line=line,
@@ -76,14 +79,23 @@ def demand_of(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, now_ms: 
         requirement=requirement,
         pools=pools_of(bundle),
         node_rules=job.node_rules,
-        rules=rules_of(fleet, bundle, job, replica, others),
+        rules=(*_node_left(fleet, replica), *rules_of(fleet, bundle, job, replica, others)),
         bundle_count_by_node=counts,
         is_primary=replica.index == 0,
         is_reliable_required=is_reliable_required(bundle, replica.index),
-        spares=spare_access(job.band, is_recovery=replica.is_recovery),
+        spares=spare_access(job.band, is_recovery=is_recovery),
         avoided=frozenset(each.node_id for each in avoided if not each.is_rejection),
         rejected=frozenset(each.node_id for each in avoided if each.is_rejection),
     )
+
+
+def _node_left(fleet: Fleet, replica: Replica) -> Iterator[DomainRule]:
+    """Close the node that a migration is to leave: it is no place for its target."""
+    migration = replica.migration
+    source = None if migration is None else fleet.allocations.get(migration.source_id)
+    if migration is not None and source is not None and not migration.may_stay:
+        left = frozenset({source.node_id})
+        yield DomainRule(NODE, Reason.SPREAD_NODE, is_required=True, refused=left)
 
 
 def plain(demand: Demand) -> Demand:
