@@ -17,8 +17,10 @@ from hostler.cli.tables import (
     money_text,
     node_state,
     node_use,
+    reported_text,
     shape_text,
 )
+from hostler.cli.where_text import domain_text, match_text, where_text
 from hostler.wire.http import (
     AllocationView,
     BundleView,
@@ -102,13 +104,17 @@ def requirement_text(requirement: RequirementView) -> str:
     if requirement.memory_bytes:
         parts.append(format_size(requirement.memory_bytes))
     for one in requirement.capabilities:
-        attributes = " ".join(f"{name}={value}" for name, value in one.attributes.items())
-        parts.append(f"{one.count} {one.name}" + (f" ({attributes})" if attributes else ""))
+        asked = [f"{name}={value}" for name, value in one.attributes.items()]
+        asked += map(match_text, one.matches)
+        amount = f"{one.milli}/1000" if one.milli < 1_000 else f"{one.count}"
+        parts.append(f"{amount} {one.name}" + (f" ({' '.join(asked)})" if asked else ""))
     return ", ".join(parts) or "nothing"
 
 
 def _spread_text(spread: SpreadView) -> str:
-    return f"{spread.over}{'' if spread.is_required else ' if possible'}"
+    skew = "" if spread.skew_max is None else f" evenly, give or take {spread.skew_max}"
+    domain = domain_text(spread.over, spread.label)
+    return f"{domain}{skew}{'' if spread.is_required else ' if possible'}"
 
 
 def _until(at_ms: int) -> str:
@@ -138,7 +144,8 @@ def _node(client: SyncClient, view: NodeView) -> list[str]:
         ("Zone", view.zone),
         ("Reliability", view.reliability),
         ("Price", _money(view.price_microusd_per_hour)),
-        ("Has", shape_text(view.shape) if view.is_inventory_reported else "not reported yet"),
+        ("Has", reported_text(view)),
+        ("Labels", ", ".join(f"{name}={value}" for name, value in view.labels.items())),
         ("Used for", node_use(view) or "nothing"),
         ("Leases served", view.use_count),
         ("Epoch", view.epoch),
@@ -216,6 +223,7 @@ _JOB_COLUMNS: tuple[Column[JobView], ...] = (
     Column("JOB", lambda view: view.name),
     Column("BAND", lambda view: view.band),
     Column("NEEDS", lambda view: requirement_text(view.requires)),
+    Column("WHERE", where_text),
     Column("READY BY", lambda view: view.readiness),
     Column("RUNS", lambda view: " ".join(view.argv)),
 )
@@ -230,6 +238,8 @@ def _bundle(client: SyncClient, view: BundleView) -> list[str]:
         ("Copies of each job", view.replica_count),
         ("Ready", f"{view.ready_count} of {view.desired_count}"),
         ("Apart", ", ".join(map(_spread_text, view.spread))),
+        ("Backup apart", None if view.backup_apart is None else _spread_text(view.backup_apart)),
+        ("Together", "the jobs of one copy on one node" if view.is_colocated else None),
         ("Labels", ", ".join(f"{name}={value}" for name, value in view.labels.items())),
         ("Generation", view.generation),
         ("Submitted by", view.submitted_by),

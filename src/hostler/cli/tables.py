@@ -46,6 +46,25 @@ def shape_text(shape: ShapeView) -> str:
     return ", ".join(parts)
 
 
+def reported_text(node: NodeView) -> str:
+    """Write what a node has, and what its agent has not said: that is neither nothing nor free."""
+    if not node.is_inventory_reported:
+        return "not reported yet"
+    shape = node.shape
+    missing = [
+        name
+        for name, value in (
+            ("capacity", shape.capacity),
+            ("cores", shape.cores_milli),
+            ("memory", shape.memory_bytes),
+            ("capabilities", shape.capabilities),
+        )
+        if value is None
+    ]
+    parts = [shape_text(shape)] if shape_text(shape) else []
+    return ", ".join([*parts, *(f"{name} not reported" for name in missing)])
+
+
 def node_state(node: NodeView) -> str:
     """Write how a node is: its phase, or its health where that says more, and who holds it back."""
     is_heard_of = node.health == "live" or node.phase in ("requested", "starting", "retired")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from hostler.base.errors import Defect
-from hostler.base.ids import AllocationId, NodeId
+from hostler.base.ids import AllocationId
 from hostler.core import growth, holds
 from hostler.core.events import EventKind
 from hostler.core.keys import bundle_phase_key
@@ -32,7 +32,7 @@ _RETENTION = Retention()
 
 def assign(
     txn: Txn, replica: Replica, bundle: Bundle, job: Job, verdict: Verdict, option: Option
-) -> NodeId:
+) -> Allocation:
     """Give a replica the place that was chosen, asking for its machine where there is none."""
     node = _launch(txn, option) if option.place is None else option.place.node
     is_startable = _takes_starts(node)
@@ -61,7 +61,7 @@ def assign(
     _take_place(txn, replica, allocation, bundle.generation)
     _tell(txn, allocation, node, is_recovery=replica.is_recovery)
     _trace(txn, replica, verdict, allocation)
-    return node.node_id
+    return allocation
 
 
 def _take_place(txn: Txn, replica: Replica, allocation: Allocation, generation: int) -> None:

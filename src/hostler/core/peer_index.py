@@ -19,9 +19,14 @@ class PeerIndex:
     def __init__(self) -> None:
         self._by_label: dict[str, dict[str, int]] = {}
         self._watchers: dict[str, dict[str, int]] = {}
+        self._levelling: dict[str, None] = {}
 
     def update(self, key: str, old: Bundle | None, new: Bundle | None) -> None:
         """Follow one write."""
+        if old is not None:
+            self._levelling.pop(key, None)
+        if new is not None and any(rule.skew_max is not None for rule in new.spread):
+            self._levelling[key] = None
         for bundle, sign in ((old, -1), (new, 1)):
             if bundle is None:
                 continue
@@ -36,13 +41,30 @@ class PeerIndex:
         found = [set(self._by_label.get(_label(*each), ())) for each in labels.items()]
         return sorted(set.intersection(*found)) if found else []
 
+    @property
+    def has_wishes(self) -> bool:
+        """Say whether any bundle wishes anything about others, or about its own in number."""
+        return bool(self._watchers or self._levelling)
+
+    def levelling(self) -> list[str]:
+        """Return the bundles that are spread evenly, sorted: which domains there are matters."""
+        return sorted(self._levelling)
+
+    def wishing(self) -> list[str]:
+        """Return the bundles that wish anything about others, sorted."""
+        return sorted({key for bucket in self._watchers.values() for key in bucket})
+
     def watchers(self, bundle: Bundle, job: Job) -> list[str]:
-        """Return the bundles that may wish something about a job, sorted; ask to be certain."""
+        """Return the bundles to which it may matter where a job is, sorted.
+
+        Itself when it is spread evenly; and whoever may wish something about it.
+        """
+        levelling: list[str] = [bundle.bundle_id] if bundle.bundle_id in self._levelling else []
         if not self._watchers:
-            return []
+            return levelling
         targets = [f"bundle {bundle.bundle_id}"]
         targets += [_label(*each) for each in {**bundle.labels, **job.labels}.items()]
-        found: set[str] = set()
+        found = set(levelling)
         for target in targets:
             found.update(self._watchers.get(target, ()))
         return sorted(found)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from hostler.api.convert.shapes import requirement
+from hostler.api.convert.shapes import match, requirement
 from hostler.core.fleet import Fleet
 from hostler.model import Allocation, Bundle, Replica
 from hostler.model.allocation import AllocationPhase
+from hostler.model.constraint import Affinity, NodeRule, SpreadRule
 from hostler.model.replica import ReplicaPhase
 from hostler.wire.http import (
+    AffinityView,
     AllocationView,
     BundleView,
     EndedView,
     JobView,
+    NodeRuleView,
     ReplicaView,
     SpreadView,
 )
@@ -30,8 +33,11 @@ def bundle(fleet: Fleet, record: Bundle) -> BundleView:
         pool=record.pool,
         fallback_pools=list(record.fallback_pools),
         replica_count=record.replica_count,
-        spread=[SpreadView(over=one.over, is_required=one.is_required) for one in record.spread],
+        spread=[_spread(one) for one in record.spread],
         is_primary_interruptible=record.is_primary_interruptible,
+        backup_apart=None if record.backup_apart is None else _spread(record.backup_apart),
+        is_colocated=record.is_colocated,
+        is_protection_required=record.is_protection_required,
         labels=dict(record.labels),
         generation=record.generation,
         phase=record.phase,
@@ -43,6 +49,9 @@ def bundle(fleet: Fleet, record: Bundle) -> BundleView:
                 band=job.band,
                 is_dormant=job.is_dormant,
                 requires=requirement(job.requirement),
+                labels=dict(job.labels),
+                node_rules=[_node_rule(one) for one in job.node_rules],
+                affinities=[_affinity(one) for one in job.affinities],
                 argv=list(job.launch.argv),
                 readiness=str(type(job.launch.readiness).__struct_config__.tag),
                 disconnect=job.launch.disconnect,
@@ -57,6 +66,29 @@ def bundle(fleet: Fleet, record: Bundle) -> BundleView:
         ),
         pending_count=phases.count(ReplicaPhase.PENDING) + phases.count(ReplicaPhase.BACKING_OFF),
         failed_count=phases.count(ReplicaPhase.BROKEN) + phases.count(ReplicaPhase.DROPPED),
+    )
+
+
+def _spread(one: SpreadRule) -> SpreadView:
+    return SpreadView(
+        over=one.over, label=one.label, is_required=one.is_required, skew_max=one.skew_max
+    )
+
+
+def _node_rule(one: NodeRule) -> NodeRuleView:
+    return NodeRuleView(match=match(one.match), is_apart=one.is_apart, is_required=one.is_required)
+
+
+def _affinity(one: Affinity) -> AffinityView:
+    return AffinityView(
+        over=one.over,
+        label=one.label,
+        is_apart=one.is_apart,
+        is_required=one.is_required,
+        bundle_id=one.peers.bundle_id,
+        job=one.peers.job,
+        replica_index=one.peers.replica_index,
+        labels=dict(one.peers.labels),
     )
 
 

@@ -17,9 +17,10 @@ step after its first member. Most urgent first over all groups: by band, then by
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from hostler.base.ids import replica_id
 from hostler.core import assigning, growth
 from hostler.core.keys import pending_line, pending_order
 from hostler.core.placement.demand import Demand, demand_of, plain
@@ -32,6 +33,7 @@ from hostler.model.bundle import Job
 from hostler.model.node import NodePhase
 from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
+from hostler.model.replica import ReplicaPhase
 
 READS: Final = (Replica, Allocation, Node, Bundle, Pool, Cooldown, Settings)
 
@@ -45,7 +47,7 @@ def reconcile(txn: Txn) -> None:
     while groups:
         tried = _Pass(txn)
         tried.run(groups)
-        groups = _groups_let_in(txn, tried.used_spares)
+        groups = _groups_let_in(txn, tried)
 
 
 # -- who is tried ------------------------------------------------------------------------------
@@ -70,14 +72,21 @@ def _groups_to_try(txn: Txn, nodes: Sequence[Node]) -> list[str]:
     ]
 
 
-def _groups_let_in(txn: Txn, node_ids: Sequence[str]) -> list[str]:
-    """Return the demands that fit on spares that are none any more: what they have left is open."""
-    used = [txn.fleet.nodes[node_id] for node_id in node_ids]
+def _groups_let_in(txn: Txn, tried: _Pass) -> list[str]:
+    """Return the demands for which what was just placed opens something.
+
+    Spares that are none any more have something left; and somebody may have waited to be near.
+    """
+    used = [txn.fleet.nodes[node_id] for node_id in tried.used_spares]
     openings = [node for node in used if not standing_of(node)]
+    watching = _bundles_watching(txn, tried.placed)
+    if not openings and not watching:
+        return []
+    lines = {pending_line(replica) for replica in _placeable_of(txn, watching)}
     return [
         group
         for group in txn.fleet.index.replicas_pending.buckets()
-        if _has_opening(txn, group, openings, frozenset())
+        if group in lines or _has_opening(txn, group, openings, frozenset())
     ]
 
 
@@ -85,12 +94,34 @@ def _freshly_pending(txn: Txn) -> Iterator[Replica]:
     """Give the pending replicas that changed, and those whose siblings or bundle did."""
     replicas = txn.changed(Replica)
     yield from (replica for replica in replicas if replica.is_placeable)
-    bundles = dict.fromkeys(replica.bundle_id for replica in replicas)
+    bundles: dict[str, None] = dict.fromkeys(replica.bundle_id for replica in replicas)
     bundles.update(dict.fromkeys(a.bundle_id for a in txn.changed(Allocation) if not a.is_live))
     bundles.update(dict.fromkeys(bundle.bundle_id for bundle in txn.changed(Bundle)))
+    bundles.update(_bundles_watching(txn, txn.changed(Allocation)))
+    if any(standing_of(node) for node in txn.changed(Node)):
+        bundles.update(dict.fromkeys(txn.fleet.index.peers.levelling()))
+    yield from _placeable_of(txn, bundles)
+
+
+def _placeable_of(txn: Txn, bundles: Iterable[str]) -> Iterator[Replica]:
     for bundle_id in bundles:
         for key in txn.fleet.index.replicas_placeable.keys(bundle_id):
             yield txn.fleet.replicas[key]
+
+
+def _bundles_watching(txn: Txn, moved: Sequence[Allocation]) -> dict[str, None]:
+    """Return the bundles with wishes about those who have come to a place or left one."""
+    fleet, found = txn.fleet, dict[str, None]()
+    if not fleet.index.peers.has_wishes:
+        return found
+    for allocation in moved:
+        bundle = fleet.bundles.get(allocation.bundle_id)
+        job = None if bundle is None else bundle.job(allocation.job)
+        if bundle is None or job is None:
+            # What it was called is forgotten, so whoever wishes anything may have meant it.
+            return dict.fromkeys(fleet.index.peers.wishing())
+        found.update(dict.fromkeys(fleet.index.peers.watchers(bundle, job)))
+    return found
 
 
 def _pools_that_may_grow(txn: Txn, nodes: Sequence[Node]) -> frozenset[str]:
@@ -139,6 +170,7 @@ class _Pass:
         self.lines: dict[str, Iterator[str]] = {}
         self.queue: list[tuple[Order, str, str]] = []
         self.used_spares: list[str] = []
+        self.placed: list[Allocation] = []
 
     def run(self, groups: list[str]) -> None:
         """Try the members of each group until it is empty or given up."""
@@ -147,7 +179,9 @@ class _Pass:
             self._queue_next(group)
         while self.queue:
             _, key, group = heapq.heappop(self.queue)
-            verdict = self._try(self.txn.fleet.replicas[key])
+            replica = self.txn.fleet.replicas[key]
+            # Its turn may have come before, beside another job of its replica.
+            verdict = self._try(replica) if replica.is_placeable else None
             if verdict is None or verdict.option is not None or verdict.is_particular:
                 self._queue_next(group)
             else:
@@ -172,11 +206,23 @@ class _Pass:
         if verdict.option is None:
             assigning.refuse(self.txn, replica, verdict)
         else:
-            node_id = assigning.assign(self.txn, replica, *spec, verdict, verdict.option)
+            found = assigning.assign(self.txn, replica, *spec, verdict, verdict.option)
+            self.placed.append(found)
             place = verdict.option.place
             if place is not None and place.node.is_spare:
-                self.used_spares.append(node_id)
+                self.used_spares.append(found.node_id)
+            if spec[0].is_colocated:
+                self._bring_along(spec[0], replica)
         return verdict
+
+    def _bring_along(self, bundle: Bundle, replica: Replica) -> None:
+        """Give the other jobs of a replica their place beside it, before anybody takes the room."""
+        for job in bundle.jobs:
+            other = self.txn.fleet.replicas.get(
+                replica_id(bundle.bundle_id, job.name, replica.index)
+            )
+            if other is not None and other.phase is ReplicaPhase.PENDING:
+                self._try(other)
 
     def _obstacle(self, pool: Pool, tier: Tier, offer: Offer) -> Reason | None:
         return growth.growth_obstacle(self.txn, pool, tier, offer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -69,7 +69,7 @@ def demand_of(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, now_ms: 
             others.append(allocation)
     requirement, line = job.requirement, replica.demand
     if bundle.is_colocated and not anchors_of(fleet, replica, others):
-        requirement, line = requirement_of_all(bundle), f"{line}/all"
+        requirement, line = together(bundle.jobs), f"{line}/all"
     avoided = [each for each in replica.avoided if each.until_at_ms >= now_ms]
     is_recovery = replica.is_recovery and replica.migration is None
     return Demand(
@@ -103,9 +103,9 @@ def plain(demand: Demand) -> Demand:
     return msgspec.structs.replace(demand, rules=(), avoided=frozenset(), rejected=frozenset())
 
 
-def requirement_of_all(bundle: Bundle) -> Requirement:
+def together(jobs: Sequence[Job]) -> Requirement:
     """Return what all jobs of one replica need together."""
-    needs = [job.requirement for job in bundle.jobs if not job.is_dormant]
+    needs = [job.requirement for job in jobs if not job.is_dormant]
     merged: list[CapabilityRequest] = []
     for request in (each for need in needs for each in need.capabilities):
         alike = [n for n, each in enumerate(merged) if _is_alike(each, request)]
@@ -147,7 +147,7 @@ def is_reliable_required(bundle: Bundle, index: int) -> bool:
 
 def demand_digest(bundle: Bundle, job: Job, index: int) -> str:
     """Return the digest under which replicas that ask alike stand in one line."""
-    requirement = requirement_of_all(bundle) if bundle.is_colocated else job.requirement
+    requirement = together(bundle.jobs) if bundle.is_colocated else job.requirement
     is_reliable = is_reliable_required(bundle, index)
     asked = (job.band, requirement, pools_of(bundle), is_reliable, job.node_rules)
     return digest(encode(asked))

@@ -54,12 +54,12 @@ _WAITS: Final = (
     Reason.AFFINITY,
     Reason.ANTI_AFFINITY,
     Reason.COLOCATION,
-    Reason.NODE_LABELS,
-    Reason.NODE_EXCLUDED,
-    Reason.OFFER_NOT_ALLOWED,
     Reason.RELIABILITY,
     Reason.NO_CAPACITY,
     Reason.NO_OFFER_FITS,
+    Reason.NODE_LABELS,
+    Reason.NODE_EXCLUDED,
+    Reason.OFFER_NOT_ALLOWED,
     Reason.POOL_DISABLED,
     Reason.POOL_NOT_CONFIGURED,
 )
@@ -246,6 +246,8 @@ def _degraded_by(
 
 def _failure(looks: list[_Look]) -> Verdict:
     told = [look.reason or Reason.NO_CAPACITY for look in looks]
+    if _is_about_nodes(looks):
+        told = [reason for reason in told if reason not in _WITHOUT_MEANING]
     is_particular = not PARTICULAR.isdisjoint(told)
     for look in looks:
         if look.survey is None:
@@ -263,6 +265,22 @@ def _failure(looks: list[_Look]) -> Verdict:
         attempts=_attempts(looks),
         is_particular=is_particular,
     )
+
+
+def _is_about_nodes(looks: list[_Look]) -> bool:
+    """Say whether there are nodes and all of them are of another kind than is asked for."""
+    found = [
+        look.survey for look in looks if look.survey is not None and look.survey.candidate_count
+    ]
+    return bool(found) and all(
+        sum(survey.count_by_reason.get(reason, 0) for reason in _OTHER_KIND)
+        == survey.candidate_count
+        for survey in found
+    )
+
+
+_OTHER_KIND: Final = (Reason.NODE_LABELS, Reason.NODE_EXCLUDED, Reason.OFFER_NOT_ALLOWED)
+_WITHOUT_MEANING: Final = (Reason.NO_CAPACITY, Reason.NO_OFFER_FITS)
 
 
 def _rank(reason: Reason) -> int:

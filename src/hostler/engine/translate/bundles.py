@@ -8,8 +8,8 @@ from hostler.base.errors import Rejected
 from hostler.base.ids import BundleId
 from hostler.base.units import cores_milli, duration_ms, size_bytes
 from hostler.core.inputs import SubmitBundle
+from hostler.engine.translate.where import affinities, node_rules, spread_rule
 from hostler.model.bundle import Job
-from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.launch import (
     AtOnceReadiness,
     DelayReadiness,
@@ -34,6 +34,7 @@ from hostler.wire.documents import (
     BundleDocument,
     JobDocument,
     ReadinessDocument,
+    WhereDocument,
     WishDocument,
     wish_of,
 )
@@ -51,25 +52,30 @@ def submit_bundle(
         idempotency_key=idempotency_key,
         bundle_id=BundleId(document.bundle),
         pool=document.pool,
-        jobs=tuple(_job(job) for job in document.jobs),
+        jobs=tuple(_job(job, document.where) for job in document.jobs),
         replica_count=document.replicas,
         fallback_pools=tuple(document.fallback_pools),
-        spread=tuple(
-            SpreadRule(over=SpreadOver(rule.over), is_required=rule.required)
-            for rule in document.spread
-        ),
+        spread=tuple(spread_rule(rule) for rule in document.spread),
         is_primary_interruptible=document.primary_interruptible,
+        is_colocated=document.colocate,
+        backup_apart=(
+            None if document.backup_apart is None else spread_rule(document.backup_apart)
+        ),
+        is_protection_required=document.require_protected,
         labels=dict(document.labels),
     )
 
 
-def _job(document: JobDocument) -> Job:
+def _job(document: JobDocument, where: WhereDocument) -> Job:
     return Job(
         name=document.name,
         launch=_launch(document.run),
         band=Band(document.band),
         requirement=requirement(document.requires),
         is_dormant=document.dormant,
+        labels=dict(document.labels),
+        node_rules=node_rules(where, document.where),
+        affinities=affinities(where, document.where),
     )
 
 

@@ -116,6 +116,7 @@ def _tier(document: TierDocument) -> Tier:
         offers=tuple(_offer(offer) for offer in document.offers),
         node_count_max=document.node_count_max or 0,
         zone=document.zone,
+        labels=dict(document.labels),
         boot_ms=duration_ms(document.boot),
         options_json=encode(document.options).decode(),
     )

@@ -7,6 +7,12 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta
 
 from hostler.wire.documents.text import CountFromOne, Duration, Name, Port, Size
+from hostler.wire.documents.where import (
+    DomainDocument,
+    Labels,
+    SpreadDocument,
+    WhereDocument,
+)
 from hostler.wire.documents.work import Document, RequiresDocument
 
 REPLICA_COUNT_MAX: Final = 10_000
@@ -94,17 +100,12 @@ class JobDocument(Document, frozen=True, kw_only=True):
     band: Literal["gold", "silver", "bronze"] = "silver"
     """Recovery class: gold first and onto spares, silver re-placed, bronze dropped."""
     requires: RequiresDocument = RequiresDocument()
+    where: WhereDocument = WhereDocument()
+    labels: Labels = {}
+    """Added to those of the bundle."""
     run: RunDocument
     dormant: bool = False
     """Placed only when an operator starts it."""
-
-
-class SpreadDocument(Document, frozen=True, kw_only=True):
-    """Replicas of one job do not share a domain."""
-
-    over: Literal["node", "zone", "tier", "provider"]
-    required: bool = False
-    """True refuses to place; false places all the same and says that it is degraded."""
 
 
 class BundleDocument(Document, frozen=True, kw_only=True):
@@ -120,5 +121,14 @@ class BundleDocument(Document, frozen=True, kw_only=True):
     spread: list[SpreadDocument] = []
     primary_interruptible: bool = True
     """False: the primary is never put on interruptible capacity."""
+    backup_apart: DomainDocument | None = None
+    """What primary and backup do not share, whatever holds for the others."""
+    colocate: bool = False
+    """True: the jobs of one replica are on one node."""
+    where: WhereDocument = WhereDocument()
+    """For each of the jobs."""
+    require_protected: bool = False
+    """True: refused unless the loss of any one node, zone, provider or interruptible tier would
+    leave every replica a place."""
     labels: dict[str, str] = {}
     jobs: Annotated[list[JobDocument], Meta(min_length=1)]

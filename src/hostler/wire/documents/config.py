@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta
 
 from hostler.wire.documents.text import Count, CountFromOne, Duration, Money, Name
+from hostler.wire.documents.where import Labels
 from hostler.wire.documents.work import Document, ShapeDocument
 
 PORT_DEFAULT: Final = 7464
@@ -106,6 +107,8 @@ class TierDocument(Document, frozen=True, kw_only=True):
     reliability: Literal["reliable", "interruptible"] = "reliable"
     """`interruptible`: the provider may take a machine back."""
     zone: str = ""
+    labels: Labels = {}
+    """Of each of its nodes, for the rules of bundles about where they may be."""
     node_count_max: CountFromOne | None = None
     """Machines at once, from asked for until confirmed gone. Elastic tiers must have it."""
     boot: Duration = "2m"

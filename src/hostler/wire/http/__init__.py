@@ -5,10 +5,12 @@ that an older client can show what a newer server says.
 """
 
 from hostler.wire.http.bundles import (
+    AffinityView,
     AllocationView,
     BundleView,
     EndedView,
     JobView,
+    NodeRuleView,
     ReplicaView,
     SpreadView,
 )
@@ -62,13 +64,21 @@ from hostler.wire.http.nodes import (
     TierView,
 )
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
-from hostler.wire.http.shapes import CapabilityView, DeviceView, RequirementView, ShapeView
+from hostler.wire.http.shapes import (
+    CapabilityView,
+    DeviceView,
+    MatchView,
+    RequirementView,
+    ShapeView,
+    WishView,
+)
 
 __all__ = [
     "PROBLEM_MEDIA_TYPE",
     "TIMEOUT_MS_MAX",
     "WAIT_MS_MAX",
     "AcquireRequest",
+    "AffinityView",
     "AllocationView",
     "AttemptView",
     "BundleView",
@@ -92,6 +102,8 @@ __all__ = [
     "JobView",
     "LaunchFailureView",
     "LeaseView",
+    "MatchView",
+    "NodeRuleView",
     "NodeView",
     "NoteView",
     "OfferView",
@@ -119,5 +131,6 @@ __all__ = [
     "TierView",
     "TokenView",
     "WhyView",
+    "WishView",
     "problem",
 ]

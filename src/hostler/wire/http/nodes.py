@@ -55,6 +55,8 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     offer: str
     origin: str
     zone: str
+    labels: dict[str, str]
+    """Its own, which win over those of its tier."""
     reliability: str
     price_microusd_per_hour: int
     shape: ShapeView
@@ -116,6 +118,8 @@ class TierView(msgspec.Struct, frozen=True, kw_only=True):
     provider: str
     reliability: str
     zone: str
+    labels: dict[str, str]
+    """Of each of its nodes."""
     node_count: int
     """Nodes that are not retired."""
     node_count_max: int

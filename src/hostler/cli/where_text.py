@@ -1,0 +1,50 @@
+"""Rules about places, as a person would say them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hostler.wire.http import AffinityView, JobView, MatchView, NodeRuleView
+
+
+def match_text(match: MatchView) -> str:
+    """Say what is asked of an attribute."""
+    match match.rule:
+        case "in":
+            return f"{match.attribute} in {'|'.join(match.values)}"
+        case "at_least":
+            return f"{match.attribute}>={match.values[0]}"
+        case "exists":
+            return f"{match.attribute} exists"
+
+
+def domain_text(over: str, label: str) -> str:
+    """Name a kind of domain."""
+    return f"label {label}" if label else over
+
+
+def where_text(job: JobView) -> str | None:
+    """Say where the replicas of a job may be; `None`: anywhere."""
+    rules = [_node_rule_text(rule) for rule in job.node_rules]
+    rules += [_affinity_text(rule) for rule in job.affinities]
+    return "; ".join(rules) or None
+
+
+def _node_rule_text(rule: NodeRuleView) -> str:
+    told = match_text(rule.match).replace("label:", "")
+    return f"{'not ' if rule.is_apart else ''}{told}{'' if rule.is_required else ' if possible'}"
+
+
+def _affinity_text(rule: AffinityView) -> str:
+    names = [f"{name}={value}" for name, value in rule.labels.items()]
+    if rule.bundle_id:
+        names.append(f"bundle {rule.bundle_id}")
+    if rule.job:
+        names.append(f"job {rule.job}")
+    if rule.replica_index is not None:
+        names.append(f"copy {rule.replica_index}")
+    how = "apart from" if rule.is_apart else "near"
+    whom = " ".join(names) or "its own bundle"
+    domain = domain_text(rule.over, rule.label)
+    return f"{how} {whom} by {domain}{'' if rule.is_required else ' if possible'}"
