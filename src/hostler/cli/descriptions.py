@@ -223,7 +223,6 @@ _JOB_COLUMNS: tuple[Column[JobView], ...] = (
     Column("JOB", lambda view: view.name),
     Column("BAND", lambda view: view.band),
     Column("NEEDS", lambda view: requirement_text(view.requires)),
-    Column("WHERE", where_text),
     Column("READY BY", lambda view: view.readiness),
     Column("RUNS", lambda view: " ".join(view.argv)),
 )
@@ -239,6 +238,10 @@ def _bundle(client: SyncClient, view: BundleView) -> list[str]:
         ("Ready", f"{view.ready_count} of {view.desired_count}"),
         ("Apart", ", ".join(map(_spread_text, view.spread))),
         ("Backup apart", None if view.backup_apart is None else _spread_text(view.backup_apart)),
+        (
+            "Where",
+            "; ".join(f"{job.name}: {told}" for job in view.jobs if (told := where_text(job))),
+        ),
         ("Together", "the jobs of one copy on one node" if view.is_colocated else None),
         ("Labels", ", ".join(f"{name}={value}" for name, value in view.labels.items())),
         ("Generation", view.generation),
