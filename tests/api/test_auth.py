@@ -39,6 +39,7 @@ LEAST_ROLES: list[tuple[str, str, Role]] = [
     ("GET", "/v1/pools", Role.VIEWER),
     ("GET", "/v1/pools/x", Role.VIEWER),
     ("GET", "/v1/explain", Role.VIEWER),
+    ("GET", "/v1/pending", Role.VIEWER),
     ("GET", "/v1/events", Role.VIEWER),
     ("POST", "/v1/leases", Role.LESSEE),
     ("GET", "/v1/leases", Role.VIEWER),

@@ -118,7 +118,14 @@ async def test_the_blocking_client_does_the_same(lab: Lab) -> None:
             assert client.submit_bundle(SLEEPER).bundle_id == "sleeper"
             assert [one.bundle_id for one in client.bundles()] == ["sleeper"]
             assert client.replica("sleeper/main/0").phase == "pending"
-            assert client.explain("sleeper/main/0").reasons[0].reason == "no_capacity"
+            found = client.explain("sleeper/main/0", given=["capacity=1"])
+            assert found.reasons[0].reason == "no_capacity"
+            assert found.rerun is not None
+            past = client.explain("sleeper/main/0", at_revision=found.decisions[0].revision)
+            assert past.rerun is not None
+            assert past.rerun.is_reproduced
+            (group,) = client.pending().groups
+            assert (group.count, group.reason) == (1, "no_capacity")
             assert [one.name for one in client.pools()] == ["runners", "studio"]
             assert client.nodes() == []
             made = client.create_token(CreateTokenRequest(name="ci", role="lessee"))

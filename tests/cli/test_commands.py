@@ -91,6 +91,9 @@ def test_the_life_of_a_bundle(server: ServerProcess, cli: Cli, channel: tuple[st
     explained = cli("explain", f"{name}/encoder/0")
     assert explained.out.startswith(f"replica {name}/encoder/0 is pending\n")
     assert "no_capacity" in explained.out
+    waiting = cli("explain", "pending").out
+    assert waiting.startswith("1 replica and no leases wait") or f"{name}/encoder/0" in waiting
+    assert "What would help:" in waiting
     described = cli("describe", "bundle", name)
     assert "replica_placement_failed" in described.out or "bundle_submitted" in described.out
     assert cli("logs", f"{name}/encoder/0").err.startswith(

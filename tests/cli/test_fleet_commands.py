@@ -117,8 +117,32 @@ def test_an_explanation_names_what_keeps_a_replica_from_a_node(web: Cli) -> None
     assert f"It runs on {here} and is ready." in web("explain", "web/site/0").out
     kept = web("explain", "replica", "web/site/0", "--node", there).out
     assert f"From {there} it is kept by:\n  wrong_pool" in kept
+    assert "It would do after this:\n  name runners as a fallback pool of the bundle\n" in kept
+    own = web("explain", "web/site/0", "--node", here).out
+    assert f"Nothing keeps web/site/0 from {here}.\nIt is the place that it has." in own
     assert web("explain", "web/site/0", "--node", "n-999").code == 3
     assert web("explain", f"node/{here}").out.startswith(f"node {here} is ready\n")
+
+
+def test_a_decision_is_made_again_as_it_was_and_with_a_fact_altered(web: Cli) -> None:
+    here = node_of(web, "studio")
+    shown = json.loads(web("explain", "web/site/0", "-o", "json").out)["decisions"][-1]
+    again = web("explain", "web/site/0", "--at", f"rev:{shown['revision']}").out
+    assert "run again: it came out the same, byte for byte." in again
+    assert f"Decided then: placed on {here} (best fit in the first tier that has room)" in again
+    events = web("events", "-o", "json").out.splitlines()
+    seq = next(one["seq"] for one in map(json.loads, events) if one["kind"] == "replica_placed")
+    assert "Decided then: placed" in web("explain", "web/site/0", "--at", str(seq)).out
+    full = web("explain", "web/site/0", "--at", f"rev:{shown['revision']}", "--if", "capacity=99")
+    assert "With capacity=99: failed (no_capacity)" in full.out
+    now = web("explain", "web/site/0", "--if", "capacity=99").out
+    assert f"Decided now, as if it had no place: placed on {here}" in now
+    assert "With capacity=99: failed (no_capacity)" in now
+    assert web("explain", "web/site/0", "--at", "rev:999999").code == 3
+    for wrong, code in ((["--at", "x"], 2), (["--if", "sing=loud"], 4)):
+        assert web("explain", "web/site/0", *wrong).code == code
+    assert web("explain", "pending", "--at", "3").code == 2
+    assert web("explain", here, "--if", "capacity=9").code == 2
 
 
 def test_a_node_is_drained_and_taken_back(web: Cli) -> None:

@@ -19,7 +19,7 @@ from hostler.wire.http import (
     PlannedReplica,
     PlanView,
 )
-from hostler.wire.http.explain import WhyView
+from hostler.wire.http.explain import ChangeView, WayView, WhyView
 from hostler.wire.http.nodes import CordonView
 
 
@@ -161,6 +161,17 @@ def test_an_explanation_ends_with_what_a_person_can_do() -> None:
         decisions=[decision, decision],
         node_id="n-1",
         checks=[CheckView(reason="capacity", detail="needs 4", meaning="Too small.", advice="")],
+        ways=[
+            WayView(
+                changes=[
+                    ChangeView(alteration="uncordon=n-1", text="uncordon n-1", until_at_ms=None),
+                    ChangeView(
+                        alteration="capacity=2", text="lower what it needs", until_at_ms=None
+                    ),
+                ]
+            ),
+            WayView(changes=[ChangeView(alteration="exclusions=none", text="wait", until_at_ms=1)]),
+        ],
         revision=1,
     )
     lines = list(explained(view))
@@ -180,6 +191,13 @@ def test_an_explanation_ends_with_what_a_person_can_do() -> None:
         "From n-1 it is kept by:",
         "  capacity: needs 4",
         "    Too small.",
+        "",
+        "It would do after any one of these:",
+        "  uncordon n-1, and lower what it needs",
+        "    (see what follows: --if uncordon=n-1 --if capacity=2)",
+        "  wait",
+        "    which is so in 0ms, whatever happens",
+        "    (see what follows: --if exclusions=none)",
         "",
     ]
     assert lines[-3:] == [

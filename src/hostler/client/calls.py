@@ -7,6 +7,7 @@ heartbeats repeat without harm, and every other change carries an idempotency ke
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
@@ -27,6 +28,7 @@ from hostler.wire.http import (
     LeaseView,
     NodeView,
     Page,
+    PendingView,
     PlanView,
     PoolView,
     ReleaseRequest,
@@ -106,9 +108,28 @@ def config() -> Call[ConfigView]:
     return _get("/v1/config", ConfigView)
 
 
-def explain(about: str, node: str | None = None) -> Call[ExplainView]:
-    """Ask why something is as it is; of a replica, also why not on a named node."""
-    return _get("/v1/explain", ExplainView, about=about, node=node)
+def explain(
+    about: str,
+    node: str | None = None,
+    *,
+    at_event: int | None = None,
+    at_revision: int | None = None,
+    given: Sequence[str] = (),
+) -> Call[ExplainView]:
+    """Ask why something is as it is; of a replica, also about a node, then, or with other facts."""
+    params: Params = {
+        "about": about,
+        "node": node,
+        "at_event": at_event,
+        "at_revision": at_revision,
+        "if": ",".join(given) or None,
+    }
+    return Call(method="GET", path="/v1/explain", answer=ExplainView, params=_params(params))
+
+
+def pending() -> Call[PendingView]:
+    """Ask what waits, and for what."""
+    return _get("/v1/pending", PendingView)
 
 
 # -- bundles ------------------------------------------------------------------------------------

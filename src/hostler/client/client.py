@@ -15,6 +15,7 @@ import msgspec
 from hostler.base.errors import HostlerError
 from hostler.client import calls, streams
 from hostler.client.lease import HeldLease, LeaseRefused
+from hostler.client.questions import Questions
 from hostler.client.transport import RETRY_MS, TIMEOUT_MS, Transport
 from hostler.wire.documents import BundleDocument
 from hostler.wire.documents.config import PORT_DEFAULT
@@ -23,11 +24,9 @@ from hostler.wire.http import (
     AcquireRequest,
     AllocationView,
     BundleView,
-    ConfigView,
     CreatedToken,
     CreateTokenRequest,
     EventView,
-    ExplainView,
     LeaseView,
     NodeView,
     Page,
@@ -35,7 +34,6 @@ from hostler.wire.http import (
     PoolView,
     ReplicaView,
     RequirementView,
-    StatusView,
     TokenView,
 )
 
@@ -52,7 +50,7 @@ WAITING_TOLD_MS: Final = 500
 """How long a lease waits before somebody who wants to know is told that it does."""
 
 
-class Client:
+class Client(Questions):
     """Talks to one server. Use as `async with Client() as client`."""
 
     def __init__(
@@ -102,23 +100,6 @@ class Client:
         await self._transport.close()
 
     # -- the fleet -------------------------------------------------------------------------------
-
-    async def status(self) -> StatusView:
-        """Return the server and the fleet in numbers."""
-        return await self._transport.send(calls.status())
-
-    async def config(self) -> ConfigView:
-        """Return the configuration in force."""
-        return await self._transport.send(calls.config())
-
-    async def explain(self, about: str, *, node: str | None = None) -> ExplainView:
-        """Return why something is as it is: the id of a replica, node, lease, bundle, pool, ...
-
-        Args:
-            about: The id.
-            node: Of a replica: also tell everything that keeps it from this node.
-        """
-        return await self._transport.send(calls.explain(about, node))
 
     def events(
         self,

@@ -24,6 +24,7 @@ from hostler.wire.http import (
     ExplainView,
     LeaseView,
     NodeView,
+    PendingView,
     PlanView,
     PoolView,
     ReplicaView,
@@ -193,9 +194,24 @@ class SyncClient:
         """As `Client.config`."""
         return self._loop.run(self._client.config())
 
-    def explain(self, about: str, *, node: str | None = None) -> ExplainView:
+    def explain(
+        self,
+        about: str,
+        *,
+        node: str | None = None,
+        at_event: int | None = None,
+        at_revision: int | None = None,
+        given: Sequence[str] = (),
+    ) -> ExplainView:
         """As `Client.explain`."""
-        return self._loop.run(self._client.explain(about, node=node))
+        asked = self._client.explain(
+            about, node=node, at_event=at_event, at_revision=at_revision, given=given
+        )
+        return self._loop.run(asked)
+
+    def pending(self) -> PendingView:
+        """As `Client.pending`."""
+        return self._loop.run(self._client.pending())
 
     def events(
         self,

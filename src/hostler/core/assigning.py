@@ -15,7 +15,7 @@ from hostler.core.events import EventKind
 from hostler.core.keys import bundle_phase_key
 from hostler.core.placement.places import hold_of, live_on
 from hostler.core.placement.room import free_room, pick_devices, shortages
-from hostler.core.placement.trace import summary, with_decision
+from hostler.core.placement.trace import decision_of, summary, with_decision
 from hostler.core.placement.walk import Option, Verdict
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Bundle, Node, Replica
@@ -25,7 +25,6 @@ from hostler.model.node import Health, NodePhase
 from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase, ReplicaTrigger
 from hostler.model.settings import Retention
-from hostler.model.trace import Decision
 
 _RETENTION = Retention()
 
@@ -199,16 +198,13 @@ def _tell(txn: Txn, allocation: Allocation, node: Node, *, is_recovery: bool) ->
 
 
 def _trace(txn: Txn, replica: Replica, verdict: Verdict, allocation: Allocation | None) -> None:
-    option = verdict.option
-    outcome = "failed" if option is None else "placed" if option.place else "launched"
-    decision = Decision(
+    decision = decision_of(
+        verdict,
         at_ms=txn.now_ms,
+        revision=txn.fleet.revision + 1,
         is_recovery=replica.is_recovery,
-        outcome=outcome,
         node_id=None if allocation is None else allocation.node_id,
-        rule=verdict.rule,
-        degraded_by=() if allocation is None else allocation.degraded_by,
-        attempts=verdict.attempts,
+        devices=None if allocation is None else allocation.devices,
     )
     settings = txn.fleet.settings
     retention = _RETENTION if settings is None else settings.retention

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hostler.base.errors import Defect
 from hostler.core.absorb import absorb
@@ -14,7 +14,12 @@ from hostler.core.order import CONTROLLERS, READERS
 from hostler.core.txn import Txn
 
 
-def step(fleet: Fleet, inputs: Sequence[AnyInput], now_ms: int) -> Delta:
+def step(
+    fleet: Fleet,
+    inputs: Sequence[AnyInput],
+    now_ms: int,
+    amend: Callable[[Txn], None] | None = None,
+) -> Delta:
     """Decide what follows from a batch of inputs.
 
     The fleet is ahead of the store when this returns. The caller makes the delta durable and then
@@ -25,6 +30,7 @@ def step(fleet: Fleet, inputs: Sequence[AnyInput], now_ms: int) -> Delta:
         fleet: The fleet, with no step open.
         inputs: What happened, in order.
         now_ms: Milliseconds since 1970 UTC; an earlier instant than the last step's counts as that.
+        amend: Makes facts different before anything is decided; for steps that are only a question.
 
     Returns:
         Changes, events, dispatches, replies, and when to call again at the latest.
@@ -36,6 +42,8 @@ def step(fleet: Fleet, inputs: Sequence[AnyInput], now_ms: int) -> Delta:
     try:
         for one in inputs:
             absorb(txn, one)
+        if amend is not None:
+            amend(txn)
         txn.fire_timers()
         _reconcile(txn)
         return txn.close()

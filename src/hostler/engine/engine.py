@@ -10,7 +10,9 @@ import structlog
 
 import hostler
 from hostler.base.errors import Failed, check
+from hostler.base.ids import NodeId, ReplicaId
 from hostler.core.delta import Delta
+from hostler.core.explain.alterations import Alteration
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import AnyInput, AnyRequest, ServerStarted
 from hostler.core.replies import Result
@@ -19,6 +21,7 @@ from hostler.engine.boundaries import Boundary, BoundaryHook, pass_by
 from hostler.engine.dispatch import Dispatcher
 from hostler.engine.dry_run import DryRun, dry_run
 from hostler.engine.gauges import Gauges
+from hostler.engine.history import Moment, PastExplanation, explain_past, find_step
 from hostler.engine.keys import Keys
 from hostler.engine.loop import Loop
 from hostler.engine.provider_calls import ProviderCalls
@@ -73,6 +76,7 @@ class Engine:
         self._dispatcher: Dispatcher | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._ended: asyncio.Future[BaseException | None] | None = None
+        self._looking_back = asyncio.Lock()
 
     def attach(self, agents: AgentGateway) -> None:
         """Tell the engine who reaches agents; before `start`. Without it nobody is reached."""
@@ -233,6 +237,26 @@ class Engine:
             Failed: The engine has stopped.
         """
         return await self.read(lambda fleet: dry_run(fleet, inputs, self.clock.now_ms()))
+
+    async def explain_past(
+        self,
+        moment: Moment,
+        replica_id: ReplicaId,
+        node_id: NodeId | None = None,
+        given: Sequence[Alteration] = (),
+    ) -> PastExplanation:
+        """Make the decision of a past step about a replica again, beside the loop.
+
+        Raises:
+            Rejected: The journal does not reach back so far, there was no such replica or node, or
+                an altered fact does not go with what was.
+            Failed: The engine has stopped, or the store cannot be read.
+        """
+        self._working()
+        # One at a time: each is a second fleet in memory.
+        async with self._looking_back:
+            past = await find_step(self._store, moment)
+            return await asyncio.to_thread(explain_past, past, replica_id, node_id, given)
 
     def subscribe(self, after_seq: int | None = None) -> Subscription:
         """Follow committed events after a position; `None`: from now on.

@@ -40,10 +40,16 @@ async def recover(store: Store, boundary: BoundaryHook = pass_by) -> Recovered:
     return Recovered(fleet=fleet_of(loaded), leader_epoch=leader_epoch)
 
 
-def fleet_of(loaded: Loaded) -> Fleet:
-    """Build the fleet of a loaded store, and check it."""
+def fleet_of(loaded: Loaded, *, is_to_stay: bool = True) -> Fleet:
+    """Build the fleet of a loaded store, and check it.
+
+    Args:
+        loaded: What the store holds.
+        is_to_stay: It lives as long as the process, so the garbage collector need not look at it.
+    """
     count = sum(len(bodies) for bodies in loaded.records.values())
-    with _collector_out_of_the_way(is_worth_it=count >= limits.RECORD_COUNT_LARGE):
+    is_worth_it = is_to_stay and count >= limits.RECORD_COUNT_LARGE
+    with _collector_out_of_the_way(is_worth_it=is_worth_it):
         fleet = Fleet()
         fleet.load(
             decode_records(loaded.records),

@@ -66,7 +66,9 @@ async def rebuild(store: Store, revision: int) -> Fleet:
         Rejected: The journal does not reach back so far.
     """
     loaded = await store.load()
-    rows = [row async for row in rows_from(store, revision + 1)]
+    kept = [row async for row in rows_from(store, revision + 1)]
+    # A server that works meanwhile may have added some since.
+    rows = [row for row in kept if row.revision <= loaded.revision]
     if [row.revision for row in rows] != list(range(revision + 1, loaded.revision + 1)):
         raise Rejected(
             "journal_too_short",
@@ -75,14 +77,15 @@ async def rebuild(store: Store, revision: int) -> Fleet:
             oldest=rows[0].revision - 1 if rows else loaded.revision,
         )
     for row in reversed(rows):
-        _undo(loaded, read_row(row))
+        undo(loaded, read_row(row))
     loaded.revision = revision
     # The clock only has to be no later than the first step's, which brings its own.
     loaded.now_ms = 0 if rows else loaded.now_ms
     return fleet_of(loaded)
 
 
-def _undo(loaded: Loaded, done: JournaledStep) -> None:
+def undo(loaded: Loaded, done: JournaledStep) -> None:
+    """Put back what one step replaced; the latest step first."""
     loaded.event_seq -= done.event_count
     for before in done.before:
         bodies = loaded.records.setdefault(before.kind, {})
@@ -122,15 +125,20 @@ async def replay(store: Store, from_revision: int | None = None) -> ReplayReport
 
 def replay_step(fleet: Fleet, row: JournalRow, done: JournaledStep) -> bool:
     """Run one step again; say whether it decided the same."""
-    # Which timers rang is part of what the step was given: one that rang in a step without changes
-    # is not in the journal, and one that a controller asked for does not follow from a record.
-    fleet.timers.pop_due(row.now_ms)
-    for kind, key, at_ms in done.timers_fired:
-        fleet.timers.set(kind, key, at_ms)
+    arm(fleet, row, done)
     delta = step(fleet, done.inputs, row.now_ms)
     is_same = result_digest(changes_of(delta), delta) == done.result_digest
     fleet.keep(delta)
     return is_same and delta.revision == row.revision
+
+
+def arm(fleet: Fleet, row: JournalRow, done: JournaledStep) -> None:
+    """Let the timers ring that rang in a step."""
+    # Which ones is part of what the step was given: one that rang in a step without changes is not
+    # in the journal, and one that a controller asked for does not follow from a record.
+    fleet.timers.pop_due(row.now_ms)
+    for kind, key, at_ms in done.timers_fired:
+        fleet.timers.set(kind, key, at_ms)
 
 
 async def _main(url: str, from_revision: int | None) -> int:

@@ -50,8 +50,16 @@ class Decision(Value, frozen=True, kw_only=True):
     outcome: str
     """`placed`, `launched` or `failed`."""
     node_id: NodeId | None = None
+    offer: str = ""
+    """Of the machine that was asked for, where one was."""
+    devices: dict[str, tuple[str, ...]] = {}
+    """Named devices that were chosen with the node, by kind."""
     rule: str = ""
     """The policy line that chose, in words."""
+    reason: Reason | None = None
+    """Why nothing was chosen."""
+    revision: int = 0
+    """Of the step that decided: the journal replays it, as far as it reaches back."""
     degraded_by: tuple[str, ...] = ()
     attempts: tuple[Attempt, ...] = ()
 

@@ -1,7 +1,7 @@
 """Everything that waits can say why, for what, and what a person can do."""
 
-from hostler.base.ids import NodeId, ReplicaId
-from hostler.core.explain import Explanation, explain, explain_replica
+from hostler.base.ids import ReplicaId
+from hostler.core.explain import Explanation, explain
 from hostler.core.inputs import ReleaseLease
 from hostler.core.sentences import SENTENCES
 from hostler.model.allocation import EndCause
@@ -34,7 +34,7 @@ def test_a_pending_replica_says_what_it_waits_for(theatre: NewTheatre) -> None:
     assert (found.kind, found.phase) == ("replica", "pending")
     assert found.summary == "No node of its pools has room."
     (why,) = found.reasons
-    assert (why.by, why.reason) == ("record", Reason.NO_CAPACITY)
+    assert (why.by, why.reason) == ("placing", Reason.NO_CAPACITY)
     assert why.detail == "p/own: 0 of 1 nodes fit (1 capacity), exhausted"
     assert why.advice.startswith("Free room")
     assert [d.outcome for d in found.decisions] == ["failed"]
@@ -63,28 +63,6 @@ def test_a_replica_that_backs_off_says_until_when(theatre: NewTheatre) -> None:
     found = explained(world, REPLICA)
     assert (found.phase, found.next_at_ms) == ("backing_off", 5_000)
     assert found.reasons[0].reason is Reason.BACKING_OFF
-
-
-def test_a_named_node_says_everything_that_is_in_the_way(theatre: NewTheatre) -> None:
-    """Not the first failing check, as a decision does, but all of them."""
-    cordon = Cordon(by="ops", reason="disk", at_ms=0)
-    world = theatre(own_pool(), n1(cordon=cordon), n2())
-    world.submit("b1", a_job(capacity=11))
-    found = explain_replica(world.fleet, REPLICA, NodeId(N1))
-    assert found is not None
-    assert [(c.reason, c.detail) for c in found.checks] == [
-        (Reason.CORDONED, "disk"),
-        (Reason.CAPACITY, "needs 11, 10 free"),
-    ]
-
-
-def test_a_node_that_would_do_has_nothing_in_the_way(theatre: NewTheatre) -> None:
-    world = theatre(own_pool(), own_pool(name="q"), n1(), n2(), a_node("n-900003", pool="q"))
-    world.submit()
-    for node_id, expected in ((N1, []), (N2, []), ("n-900003", [Reason.WRONG_POOL])):
-        found = explain_replica(world.fleet, REPLICA, NodeId(node_id))
-        assert found is not None
-        assert [check.reason for check in found.checks] == expected
 
 
 def test_a_node_says_how_far_it_is(theatre: NewTheatre) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from hostler.core.placement.score import PARTS
 from hostler.model.trace import Attempt, Decision
 from hostler.wire.http import AttemptView, CandidateView, DecisionView, FilteredView
 
@@ -16,7 +19,18 @@ def decision(record: Decision) -> DecisionView:
         rule=record.rule,
         degraded_by=list(record.degraded_by),
         attempts=[_attempt(one) for one in record.attempts],
+        offer=record.offer,
+        devices={kind: list(ids) for kind, ids in record.devices.items()},
+        reason=record.reason,
+        revision=record.revision,
     )
+
+
+def score_of(parts: Sequence[int]) -> dict[str, int]:
+    """Name the parts of a score; one that an older version kept may have others."""
+    if len(parts) != len(PARTS):
+        return {f"part_{number}": part for number, part in enumerate(parts, start=1)}
+    return dict(zip(PARTS, parts, strict=True))
 
 
 def _attempt(record: Attempt) -> AttemptView:
@@ -31,6 +45,8 @@ def _attempt(record: Attempt) -> AttemptView:
             FilteredView(node_id=one.node_id, reason=one.reason, detail=one.detail)
             for one in record.filtered
         ],
-        scored=[CandidateView(node_id=one.node_id, score=list(one.score)) for one in record.scored],
+        scored=[
+            CandidateView(node_id=one.node_id, score=score_of(one.score)) for one in record.scored
+        ],
         outcome=record.outcome,
     )

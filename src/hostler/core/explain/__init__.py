@@ -7,14 +7,18 @@ left, and for what follows from another record (a machine that boots) from that 
 from __future__ import annotations
 
 from hostler.base.ids import AllocationId, BundleId, LeaseId, NodeId, ReplicaId
-from hostler.core.explain.answer import Check, Explanation, Why
+from hostler.core.explain.answer import Check, Explanation, Fit, Why
 from hostler.core.explain.capacity import explain_lease, explain_node, explain_pool
+from hostler.core.explain.pending import Pending, PendingGroup, pending
 from hostler.core.explain.work import explain_allocation, explain_bundle, explain_replica
 from hostler.core.fleet import Fleet
 
 __all__ = [
     "Check",
     "Explanation",
+    "Fit",
+    "Pending",
+    "PendingGroup",
     "Why",
     "explain",
     "explain_allocation",
@@ -23,6 +27,7 @@ __all__ = [
     "explain_node",
     "explain_pool",
     "explain_replica",
+    "pending",
 ]
 
 

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 import msgspec
 
 from hostler.base.ids import NodeId
+from hostler.core.explain.alterations import Alteration
 from hostler.core.fleet import Fleet
+from hostler.core.placement.demand import Demand
+from hostler.core.placement.feasible import Place, detail_of
 from hostler.core.sentences import SENTENCES
 from hostler.model.reason import Reason
 from hostler.model.record import Record
@@ -36,6 +39,45 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     advice: str
 
 
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to change."""
+
+    alteration: Alteration
+    text: str
+    until_at_ms: int | None = None
+    """When it comes about by itself."""
+
+
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes that together make the node do."""
+
+    changes: tuple[Change, ...]
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """How a node that would do compares with the place that is, or would be, chosen."""
+
+    other_node_id: NodeId | None
+    """`None`: a new machine would be chosen, or the node itself."""
+    score: tuple[int, ...]
+    other_score: tuple[int, ...] = ()
+    """Empty where scores decide nothing, as between tiers."""
+    decided_by: str
+    """The part of the score, `tier_order`, `rule`, or `node_id` for a tie; empty: it is chosen."""
+    text: str
+    """One sentence."""
+
+
+class Fit(msgspec.Struct, frozen=True, kw_only=True):
+    """All about one node for one replica."""
+
+    node_id: NodeId
+    checks: tuple[Check, ...] = ()
+    ways: tuple[Way, ...] = ()
+    """The smallest changes after which every check passes, fewest first."""
+    comparison: Comparison | None = None
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Why one thing is as it is."""
 
@@ -51,10 +93,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Unsettled commands about it."""
     decisions: tuple[Decision, ...] = ()
     """Placement decisions, newest last."""
-    node_id: NodeId | None = None
-    """The node asked about, where one was named."""
-    checks: tuple[Check, ...] = ()
-    """Everything that keeps the replica from that node now; empty when nothing does."""
+    fit: Fit | None = None
+    """All about the node that was named, where one was."""
 
 
 def why(by: str, reason: Reason, detail: str, since_at_ms: int) -> Why:
@@ -67,6 +107,14 @@ def why(by: str, reason: Reason, detail: str, since_at_ms: int) -> Why:
         since_at_ms=since_at_ms,
         meaning=meaning,
         advice=advice,
+    )
+
+
+def check_of(reason: Reason, demand: Demand, place: Place) -> Check:
+    """Return a check that failed, with its figures and words."""
+    meaning, advice = SENTENCES[reason]
+    return Check(
+        reason=reason, detail=detail_of(reason, demand, place), meaning=meaning, advice=advice
     )
 
 

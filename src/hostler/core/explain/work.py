@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Iterator, Sequence
 
 from hostler.base.ids import AllocationId, BundleId, NodeId, ReplicaId
-from hostler.core.explain.answer import Check, Explanation, Why, counted, next_at_ms, notes, why
+from hostler.core.explain.alterations import Alteration
+from hostler.core.explain.answer import Explanation, Why, counted, next_at_ms, notes, why
+from hostler.core.explain.fit import fit_of
+from hostler.core.explain.waiting import FITS_NOW, Waiting, why_pending
 from hostler.core.fleet import Fleet
 from hostler.core.holds import start_command_id, stop_command_id
-from hostler.core.placement.demand import Demand, demand_of
-from hostler.core.placement.feasible import Place, detail_of, refusals
 from hostler.core.sentences import SENTENCES
-from hostler.model import Allocation, Bundle, Node, Replica
+from hostler.model import Allocation, Bundle, Replica
 from hostler.model.allocation import AllocationPhase
 from hostler.model.node import NodePhase
 from hostler.model.reason import Reason
@@ -20,26 +20,43 @@ from hostler.model.replica import ReplicaPhase
 
 
 def explain_replica(
-    fleet: Fleet, replica_id: ReplicaId, node_id: NodeId | None = None
+    fleet: Fleet,
+    replica_id: ReplicaId,
+    node_id: NodeId | None = None,
+    given: Sequence[Alteration] = (),
+    *,
+    now_ms: int | None = None,
 ) -> Explanation | None:
-    """Explain a replica; with a node, also everything that keeps it from there now."""
+    """Explain a replica; with a node, also all about that for it.
+
+    Args:
+        fleet: With no step open.
+        replica_id: The replica.
+        node_id: The node to be told about.
+        given: Facts that are taken to be different where the node is looked at.
+        now_ms: The present instant; that of the last step unless told.
+
+    Raises:
+        Rejected: An alteration does not go with what there is.
+    """
+    now_ms = fleet.now_ms if now_ms is None else max(now_ms, fleet.now_ms)
     replica = fleet.replicas.get(replica_id)
     if replica is None:
         return None
     allocation = _live(fleet, replica)
+    present = why_pending(fleet, replica, now_ms=now_ms)
     trace = fleet.traces.get(replica_id)
     commands = () if allocation is None else _allocation_commands(fleet, allocation)
     return Explanation(
         about=replica_id,
         kind="replica",
         phase=replica.phase.value,
-        summary=_replica_summary(fleet, replica, allocation),
-        reasons=tuple(_replica_reasons(fleet, replica, allocation)),
+        summary=_replica_summary(fleet, replica, allocation, present),
+        reasons=tuple(_replica_reasons(fleet, replica, allocation, present)),
         next_at_ms=next_at_ms(fleet, replica),
         commands=commands,
         decisions=() if trace is None else trace.decisions,
-        node_id=node_id,
-        checks=() if node_id is None else tuple(_checks(fleet, replica, node_id)),
+        fit=None if node_id is None else fit_of(fleet, replica, node_id, given, now_ms=now_ms),
     )
 
 
@@ -48,9 +65,13 @@ def _live(fleet: Fleet, replica: Replica) -> Allocation | None:
     return fleet.allocations[keys[0]] if keys else None
 
 
-def _replica_summary(fleet: Fleet, replica: Replica, allocation: Allocation | None) -> str:
+def _replica_summary(
+    fleet: Fleet, replica: Replica, allocation: Allocation | None, present: Waiting | None
+) -> str:
     if allocation is not None:
         return _allocation_summary(fleet, allocation)
+    if present is not None:
+        return FITS_NOW if present.reason is None else SENTENCES[present.reason][0]
     match replica.phase:
         case ReplicaPhase.BACKING_OFF:
             return f"It is placed again at {replica.retry_at_ms} ms: {replica.reason_detail}."
@@ -61,44 +82,16 @@ def _replica_summary(fleet: Fleet, replica: Replica, allocation: Allocation | No
 
 
 def _replica_reasons(
-    fleet: Fleet, replica: Replica, allocation: Allocation | None
+    fleet: Fleet, replica: Replica, allocation: Allocation | None, present: Waiting | None
 ) -> Iterator[Why]:
-    if replica.reason is not None:
-        is_in_line = replica.phase is ReplicaPhase.PENDING
-        waits_since_at_ms = replica.waiting_since_at_ms if is_in_line else None
-        since = waits_since_at_ms or replica.phase_since_at_ms
-        yield why("record", replica.reason, replica.reason_detail, since)
+    if present is not None and present.reason is not None:
+        since = replica.waiting_since_at_ms or replica.phase_since_at_ms
+        yield why("placing", present.reason, present.detail, since)
+    elif present is None and replica.reason is not None:
+        yield why("record", replica.reason, replica.reason_detail, replica.phase_since_at_ms)
     if allocation is not None:
         yield from _allocation_reasons(fleet, allocation)
     yield from notes(fleet, replica.replica_id)
-
-
-def _checks(fleet: Fleet, replica: Replica, node_id: NodeId) -> Iterator[Check]:
-    node = fleet.nodes.get(node_id)
-    bundle = fleet.bundles.get(replica.bundle_id)
-    job = None if bundle is None else bundle.job(replica.job)
-    if node is None or bundle is None or job is None:
-        return
-    demand = demand_of(fleet, bundle, job, replica, fleet.now_ms)
-    place = fleet.index.places.of(fleet, node_id)
-    for reason in chain(_wrong_home(fleet, demand, node), refusals(demand, place)):
-        yield _check(reason, demand, place)
-
-
-def _wrong_home(fleet: Fleet, demand: Demand, node: Node) -> Iterator[Reason]:
-    if node.pool not in demand.pools:
-        yield Reason.WRONG_POOL
-        return
-    pool = fleet.pools.get(node.pool)
-    if pool is None or pool.tier(node.tier) is None:
-        yield Reason.WRONG_TIER
-
-
-def _check(reason: Reason, demand: Demand, place: Place) -> Check:
-    meaning, advice = SENTENCES[reason]
-    return Check(
-        reason=reason, detail=detail_of(reason, demand, place), meaning=meaning, advice=advice
-    )
 
 
 def explain_allocation(fleet: Fleet, allocation_id: AllocationId) -> Explanation | None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from hostler.base.ids import ReplicaId
+from hostler.base.ids import NodeId, ReplicaId
 from hostler.core.placement.survey import Survey
 from hostler.model import Trace
 from hostler.model.trace import Attempt, Candidate, Decision
+
+if TYPE_CHECKING:
+    from hostler.core.placement.walk import Verdict
 
 
 def attempt_of(pool: str, tier: str, *, survey: Survey | None, outcome: str) -> Attempt:
@@ -37,6 +41,33 @@ def attempt_of(pool: str, tier: str, *, survey: Survey | None, outcome: str) -> 
             Candidate(node_id=each.place.node.node_id, score=each.parts) for each in survey.ranked
         ),
         outcome=outcome,
+    )
+
+
+def decision_of(
+    verdict: Verdict,
+    *,
+    at_ms: int,
+    revision: int,
+    is_recovery: bool,
+    node_id: NodeId | None = None,
+    devices: Mapping[str, Sequence[str]] | None = None,
+) -> Decision:
+    """Return the record of a verdict, with the node that it led to where there is one."""
+    option = verdict.option
+    outcome = "failed" if option is None else "placed" if option.place else "launched"
+    return Decision(
+        at_ms=at_ms,
+        revision=revision,
+        is_recovery=is_recovery,
+        outcome=outcome,
+        node_id=node_id,
+        offer="" if option is None or option.offer is None else option.offer.name,
+        devices={kind: tuple(ids) for kind, ids in (devices or {}).items()},
+        rule=verdict.rule,
+        reason=verdict.reason,
+        degraded_by=() if option is None else option.degraded_by,
+        attempts=verdict.attempts,
     )
 
 

@@ -40,7 +40,7 @@ RULE_NEW: Final = "cheapest machine that fits, in the first tier without room"
 RULE_DEGRADED: Final = "every place breaks a preferred rule; this one breaks fewest"
 RULE_AGAIN: Final = "no other place fits than where it failed"
 
-_WAITS: Final = (
+WAITS: Final = (
     Reason.LAUNCHES_IN_FLIGHT,
     Reason.OFFER_COOLING_DOWN,
     Reason.LIMIT_REACHED,
@@ -255,7 +255,7 @@ def _failure(looks: list[_Look]) -> Verdict:
         for reason in look.survey.count_by_reason:
             is_particular = is_particular or reason in PARTICULAR
             # A node says what is waited for only if nothing else stands in its way.
-            if reason in _WAITS and any(
+            if reason in WAITS and any(
                 len(list(refusals(look.demand, place))) == 1
                 for place in look.survey.refused_for(reason)
             ):
@@ -284,4 +284,4 @@ _WITHOUT_MEANING: Final = (Reason.NO_CAPACITY, Reason.NO_OFFER_FITS)
 
 
 def _rank(reason: Reason) -> int:
-    return _WAITS.index(reason)
+    return WAITS.index(reason)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from hostler.wire.http.problem import ProblemError
+from hostler.wire.http.shapes import RequirementView
 
 
 class CandidateView(msgspec.Struct, frozen=True, kw_only=True):
     """A node that passed every filter; the lowest score, part by part, is chosen."""
 
     node_id: str
-    score: list[int]
+    score: dict[str, int]
+    """By the name of the part, in the order in which they are compared (`docs/placement.md`)."""
 
 
 class FilteredView(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,10 +46,20 @@ class DecisionView(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
     is_recovery: bool
     outcome: str
+    """`placed`, `launched` or `failed`."""
     node_id: str | None
     rule: str
+    """The policy line that chose, in words."""
     degraded_by: list[str]
     attempts: list[AttemptView]
+    offer: str = ""
+    """Of the machine that was asked for, where one was."""
+    devices: dict[str, list[str]] = {}
+    """Named devices that were chosen with the node, by kind."""
+    reason: str | None = None
+    """Why nothing was chosen."""
+    revision: int = 0
+    """Of the step that decided; `at_revision` of `/v1/explain` replays it."""
 
 
 class WhyView(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +84,92 @@ class CheckView(msgspec.Struct, frozen=True, kw_only=True):
     advice: str
 
 
+class ChangeView(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to change so that a node would do."""
+
+    alteration: str
+    """As `if` of `/v1/explain` takes it, to see what would follow."""
+    text: str
+    until_at_ms: int | None
+    """When it comes about by itself."""
+
+
+class WayView(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes that together make a node do; none of them can be left out."""
+
+    changes: list[ChangeView]
+
+
+class ComparisonView(msgspec.Struct, frozen=True, kw_only=True):
+    """How a node that would do compares with the place that is, or would be, chosen."""
+
+    other_node_id: str | None
+    score: dict[str, int]
+    other_score: dict[str, int]
+    """Empty where scores decide nothing, as between tiers."""
+    decided_by: str
+    """The part of the score, `tier_order`, `rule` or `node_id`; empty: it is the one chosen."""
+    text: str
+    """One sentence."""
+
+
+class RerunView(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision that was made again: on the present fleet, or in a past step as a whole."""
+
+    revision: int
+    at_ms: int
+    decision: DecisionView | None
+    """As it comes out; `null`: the step decided nothing about the replica."""
+    is_reproduced: bool | None
+    """Of a past step: it came out as it did then, byte for byte."""
+    given: list[str]
+    """Facts that were taken to be different."""
+    altered: DecisionView | None
+    """As it comes out with them."""
+    first_event_seq: int | None
+    last_event_seq: int | None
+    """Events that the past step told; the first is above the last where it told none."""
+
+
+class PendingGroupView(msgspec.Struct, frozen=True, kw_only=True):
+    """Some that ask alike and wait for the same."""
+
+    kind: str
+    """`replica` or `lease`."""
+    phase: str
+    pools: list[str]
+    requires: RequirementView
+    needs: str
+    """The same in words."""
+    band: str | None
+    count: int
+    since_at_ms: int
+    """Since when the first of them waits."""
+    reason: str | None
+    """What they wait for; `null`: the next step serves them."""
+    detail: str
+    meaning: str
+    advice: str
+    """What a person can do."""
+    helps: list[str]
+    """What capacity would help, tier by tier; empty where capacity is not what they lack."""
+    next_at_ms: int | None
+    """When they are looked at again, whatever happens."""
+    examples: list[str]
+    """Ids of the first of them."""
+
+
+class PendingView(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that waits, the most urgent first."""
+
+    replica_count: int
+    lease_count: int
+    groups: list[PendingGroupView]
+    left_out_count: int
+    """Groups beyond those that are told."""
+    revision: int
+
+
 class ExplainView(msgspec.Struct, frozen=True, kw_only=True):
     """Why one thing is as it is, and what it waits for."""
 
@@ -92,8 +190,14 @@ class ExplainView(msgspec.Struct, frozen=True, kw_only=True):
     node_id: str | None
     """The node asked about, where one was named."""
     checks: list[CheckView]
-    """Everything that keeps the replica from that node now; empty when nothing does."""
+    """Everything that keeps the replica from that node; empty when nothing does."""
     revision: int
+    ways: list[WayView] = []
+    """The smallest changes after which that node would do, fewest first."""
+    comparison: ComparisonView | None = None
+    """Of a node that would do: why another place is better, or that none is."""
+    rerun: RerunView | None = None
+    """The decision made again, where a moment or an altered fact was asked about."""
 
 
 class PlannedReplica(msgspec.Struct, frozen=True, kw_only=True):
