@@ -23,6 +23,7 @@ class EventKind(StrEnum):
     REPLICA_MIGRATING = "replica_migrating"
     REPLICA_MIGRATED = "replica_migrated"
     REPLICA_MIGRATION_FAILED = "replica_migration_failed"
+    REPLICA_REPAYING = "replica_repaying"
     REPLICA_BROKEN = "replica_broken"
     REPLICA_DROPPED = "replica_dropped"
     ALLOCATION_ENDED = "allocation_ended"

@@ -131,6 +131,10 @@ class WorkIndexes:
         self.replicas_by_bundle_phase = SetIndex[Replica](
             lambda r: bundle_phase_key(r.bundle_id, r.phase)
         )
+        self.replicas_in_debt = LineIndex[Replica](
+            lambda r: None if r.debt is None else ("all", (-r.debt.look_at_ms, r.replica_id))
+        )
+        """In `all`: those whose place breaks a rule, who is looked at last first."""
         self._allocation_follows = _follows(
             self.allocations_by_node,
             self.allocations_by_replica,
@@ -143,6 +147,7 @@ class WorkIndexes:
             self.replicas_by_phase,
             self.replicas_by_bundle_phase,
             self.replicas_pending,
+            self.replicas_in_debt,
             self.replicas_placeable,
         )
 
@@ -165,7 +170,7 @@ class Indexes(NodeIndexes, WorkIndexes):
         self._by_kind: dict[str, tuple[_Follow, ...]] = {
             Node.KIND: self._node_follows,
             Allocation.KIND: (self.places.follow_allocation, *self._allocation_follows),
-            Replica.KIND: self._replica_follows,
+            Replica.KIND: (self.places.follow_replica, *self._replica_follows),
             Lease.KIND: _follows(leases),
             OutboxEntry.KIND: _follows(self.commands_by_target),
             Bundle.KIND: _follows(self.peers),

@@ -15,7 +15,7 @@ from hostler.model.calendar import TimeZone
 from hostler.model.constraint import SpreadRule
 from hostler.model.lease import LeaseOutcome
 from hostler.model.pool import Pool
-from hostler.model.settings import RecoveryLimits, Retention
+from hostler.model.settings import RecoveryLimits, RepayLimits, Retention
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
 from hostler.model.token import Role
 
@@ -46,6 +46,7 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     lost_node_count_max: int
     brake_window_ms: int
     recovery: RecoveryLimits
+    repay: RepayLimits = RepayLimits()
     retention: Retention
 
 

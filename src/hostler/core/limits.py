@@ -45,6 +45,17 @@ TRACE_NODES_MAX = 20
 CANDIDATES_KEPT_MAX = 5
 """Best candidates kept with their scores."""
 
+DEBT_LOOK_MS_MIN = 60_000
+DEBT_LOOK_MS_MAX = 600_000
+"""First and longest pause between looks for a better place: a look costs a decision, and what opens
+brings the next one forward anyway."""
+
+DEBTS_PER_STEP_MAX = 100
+"""Replicas in debt that one step brings forward when something opens: each may cost a decision."""
+
+DEBT_MOVES_KEPT_MAX = 8
+"""Moves that are remembered: a pause that has doubled so often is longer than most of a day."""
+
 RETRY_MS_MAX = 60_000
 """Longest back-off of one replica between recoveries."""
 

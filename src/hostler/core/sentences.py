@@ -188,6 +188,26 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "So many nodes went silent at once that the fault is likelier ours.",
         "Look at the network between server and agents; it goes on when the window has passed.",
     ),
+    Reason.NO_BETTER_PLACE: (
+        "Its place breaks a rule that it had better keep, and no other place breaks fewer.",
+        "Add room where the rule is kept; it moves by itself when that has been there for a while.",
+    ),
+    Reason.BETTER_PLACE_SETTLING: (
+        "There is a place that breaks fewer rules; it must be there for a while first.",
+        "Nothing; it moves when the place is still there then.",
+    ),
+    Reason.MOVED_LATELY: (
+        "It was moved to a better place lately, and is left alone for longer each time.",
+        "Nothing; if it goes on, look for what comes and goes.",
+    ),
+    Reason.SIBLINGS_UNSETTLED: (
+        "Another replica of its bundle is on the move or not ready, and they move one at a time.",
+        "Nothing; explain the bundle if it stays so.",
+    ),
+    Reason.LAST_READY_COPY: (
+        "It is the only copy of its job that is ready, and must be stopped to be moved.",
+        "Run more copies, or let copies overlap (`overlap`).",
+    ),
     Reason.BUNDLE_BROKEN: (
         "Another replica of its bundle is over its restart ceiling.",
         "Submit a better launch for that one, or start its job.",

@@ -111,6 +111,8 @@ def _command(_fleet: Fleet, entry: OutboxEntry, _from_ms: int) -> int | None:
 
 
 def _replica(_fleet: Fleet, replica: Replica, _from_ms: int) -> int | None:
+    if replica.debt is not None:
+        return replica.debt.look_at_ms
     return replica.retry_at_ms if replica.phase is ReplicaPhase.BACKING_OFF else None
 
 

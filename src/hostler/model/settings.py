@@ -21,6 +21,15 @@ class RecoveryLimits(Value, frozen=True, kw_only=True):
     """How long a replica avoids the node on which it failed."""
 
 
+class RepayLimits(Value, frozen=True, kw_only=True):
+    """When a replica whose place breaks a rule is moved to a better one."""
+
+    settle_ms: int = 600_000
+    """How long a better place must have been there: what comes and goes moves nobody."""
+    spacing_ms: int = 1_800_000
+    """Pause of a replica after such a move, doubling with each further one within a day."""
+
+
 class Retention(Value, frozen=True, kw_only=True):
     """How much history is kept. What is older goes, in the order of its age."""
 
@@ -60,6 +69,7 @@ class Settings(Record, frozen=True, kw_only=True):
     """Brake: more nodes lost inside `brake_window_ms` than this hold back further recoveries."""
     brake_window_ms: int = 300_000
     recovery: RecoveryLimits = RecoveryLimits()
+    repay: RepayLimits = RepayLimits()
     retention: Retention = Retention()
 
     @property

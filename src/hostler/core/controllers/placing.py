@@ -201,6 +201,9 @@ class _Pass:
         if assigning.is_broken(self.txn, replica.bundle_id):
             assigning.hold_back(self.txn, replica)
             return None
+        if replica.moving_to is not None:
+            # The room that was held for it is its own now.
+            replica = self.txn.change(replica, moving_to=None)
         demand = demand_of(self.txn.fleet, *spec, replica, self.txn.now_ms)
         verdict = decide(demand, self.txn.fleet, self._obstacle)
         if verdict.option is None:

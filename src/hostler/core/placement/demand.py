@@ -54,6 +54,8 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     spares: SpareAccess = SpareAccess.NEVER
     avoided: frozenset[NodeId] = frozenset()
     """Nodes on which it lately failed; used again only when nothing else fits."""
+    broken_count_max: int | None = None
+    """Preferred rules that the place may break at most; `None`: any number."""
     rejected: frozenset[NodeId] = frozenset()
     """Nodes whose agents lately refused it; not used."""
 
@@ -81,6 +83,7 @@ def demand_of(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, now_ms: 
         node_rules=job.node_rules,
         rules=(*_node_left(fleet, replica), *rules_of(fleet, bundle, job, replica, others)),
         bundle_count_by_node=counts,
+        broken_count_max=None if replica.migration is None else replica.migration.broken_count_max,
         is_primary=replica.index == 0,
         is_reliable_required=is_reliable_required(bundle, replica.index),
         spares=spare_access(job.band, is_recovery=is_recovery),

@@ -8,7 +8,7 @@ carried along where that cannot go wrong, since a node may hold a hundred alloca
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hostler.core.keys import tier_key
@@ -17,7 +17,7 @@ from hostler.core.placement.feasible import Place, standing_of
 from hostler.core.placement.mix import Mix, Profile
 from hostler.core.placement.resilience import domains_of
 from hostler.core.placement.room import Hold, Room, free_room, less, whole_room
-from hostler.model import Allocation, Node, Pool
+from hostler.model import Allocation, Node, Pool, Replica
 from hostler.model.node import NodePhase
 from hostler.model.shape import Shape
 
@@ -37,6 +37,8 @@ class PlaceIndex:
         self._rooms: dict[str, Room] = {}
         self._offered: dict[str, UnitsOffered] = {}
         self._columns: dict[str, Columns] = {}
+        self._held: dict[str, set[str]] = {}
+        """Replicas for which room is held, by node."""
         self.mix = Mix()
 
     def follow_node(self, key: str, old: Node | None, new: Node | None) -> None:
@@ -72,6 +74,27 @@ class PlaceIndex:
                 if room is not None and old is None and _is_clear(allocation):
                     self._rooms[allocation.node_id] = less(room, hold_of(allocation))
 
+    def follow_replica(self, key: str, old: Replica | None, new: Replica | None) -> None:
+        """Follow for whom room is held on which node."""
+        left = None if old is None else old.moving_to
+        entered = None if new is None else new.moving_to
+        if left == entered:
+            return
+        for node_id in (left, entered):
+            if node_id is not None:
+                self._rooms.pop(node_id, None)
+                self._places.pop(node_id, None)
+                self._touch(node_id)
+        if left is not None:
+            self._held[left].discard(key)
+        if entered is not None:
+            self._held.setdefault(entered, set()).add(key)
+
+    def _touch(self, node_id: str) -> None:
+        for columns in self._columns.values():
+            if columns.row_of(node_id) is not None:
+                columns.touch(node_id)
+
     def in_tier(self, fleet: Fleet, pool: str, tier: str) -> Columns:
         """Return the nodes of a tier that are not retired, as columns that are up to date."""
         key = tier_key(pool, tier)
@@ -81,6 +104,15 @@ class PlaceIndex:
         columns.refresh(lambda node_id: self.of(fleet, node_id))
         return columns
 
+    def _held_on(self, fleet: Fleet, node_id: str) -> Iterator[Hold]:
+        """Give the room that is held for those who are on their way."""
+        for key in sorted(self._held.get(node_id, ())):
+            replica = fleet.replicas[key]
+            bundle = fleet.bundles.get(replica.bundle_id)
+            job = None if bundle is None else bundle.job(replica.job)
+            if job is not None:
+                yield Hold(job.requirement)
+
     def of(self, fleet: Fleet, node_id: str) -> Place:
         """Return one node as placing sees it."""
         known = self._places.get(node_id)
@@ -89,7 +121,9 @@ class PlaceIndex:
         node = fleet.nodes[node_id]
         room = self._rooms.get(node_id)
         if room is None:
-            room = self._rooms[node_id] = free_room(node.shape, holds_on(fleet, node))
+            room = self._rooms[node_id] = free_room(
+                node.shape, [*holds_on(fleet, node), *self._held_on(fleet, node_id)]
+            )
         offered = self._offered.get(node_id)
         if offered is None:
             offered = self._offered[node_id] = offer_of(node.shape)

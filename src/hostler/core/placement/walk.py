@@ -145,6 +145,10 @@ def _walk(demand: Demand, fleet: Fleet, obstacle: Obstacle, rule: str) -> Verdic
                 return _taken(look, found, said, looks)
     for kind in (_existing, _new):
         degraded = [(look, found) for look in looks if (found := kind(look)) is not None]
+        if demand.broken_count_max is not None:
+            degraded = [
+                each for each in degraded if each[1].broken_count <= demand.broken_count_max
+            ]
         if degraded:
             best = min(degraded, key=lambda each: each[1].broken_count)
             return _taken(*best, RULE_DEGRADED, looks)

@@ -12,7 +12,7 @@ from hostler.base.units import cores_milli, duration_ms, money_microusd, size_by
 from hostler.core.inputs import ApplyConfiguration, FleetSettings
 from hostler.model import Pool
 from hostler.model.pool import Band, Offer, Reliability, Tier, TierKind
-from hostler.model.settings import RecoveryLimits, Retention
+from hostler.model.settings import RecoveryLimits, RepayLimits, Retention
 from hostler.model.shape import Capability, Shape
 from hostler.providers.registry import Registry
 from hostler.wire.documents import (
@@ -72,6 +72,10 @@ def _settings(document: FleetDocument) -> FleetSettings:
         orphan_grace_ms=duration_ms(timing.orphan_grace),
         lost_node_count_max=timing.lost_nodes_max,
         brake_window_ms=duration_ms(timing.brake_window),
+        repay=RepayLimits(
+            settle_ms=duration_ms(document.debts.settle),
+            spacing_ms=duration_ms(document.debts.spacing),
+        ),
         recovery=RecoveryLimits(
             restart_count_max=recovery.restarts_max,
             restart_window_ms=duration_ms(recovery.restart_window),

@@ -48,6 +48,15 @@ class RecoveryDocument(Document, frozen=True, kw_only=True):
     """How long a replica avoids the node on which it failed."""
 
 
+class DebtsDocument(Document, frozen=True, kw_only=True):
+    """When a replica whose place breaks a preferred rule is moved to a better one."""
+
+    settle: Duration = "10m"
+    """How long a better place must have been there."""
+    spacing: Duration = "30m"
+    """Pause of a replica after such a move, doubling with each further one within a day."""
+
+
 class RetentionDocument(Document, frozen=True, kw_only=True):
     """How much history is kept."""
 
@@ -66,6 +75,7 @@ class FleetDocument(Document, frozen=True, kw_only=True):
     """The label by which our machines are known; made up when left out. Never changes."""
     timing: TimingDocument = TimingDocument()
     recovery: RecoveryDocument = RecoveryDocument()
+    debts: DebtsDocument = DebtsDocument()
     retention: RetentionDocument = RetentionDocument()
 
 
