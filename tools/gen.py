@@ -29,6 +29,9 @@ DOCS = ROOT / "docs"
 LIFECYCLES = DOCS / "lifecycles"
 MARK = "<!-- Generated from the code by `make gen`; edit the code instead. -->"
 
+REASONS_BEGIN = "<!-- reasons: generated from core/sentences.py by `make gen` -->"
+REASONS_END = "<!-- reasons: end -->"
+
 AnyLifecycle = Lifecycle[Any, Any]
 
 
@@ -46,7 +49,13 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     is_check = parser.parse_args().check
 
-    files = {**lifecycle_pages(), **api_document(), **cli_reference(), **config_schema()}
+    files = {
+        **lifecycle_pages(),
+        **api_document(),
+        **cli_reference(),
+        **config_schema(),
+        **reason_table(),
+    }
     stale = sorted(set(LIFECYCLES.glob("*.md")) - set(files))
     changed = [path for path, text in sorted(files.items()) if _read(path) != text]
     if is_check:
@@ -197,6 +206,25 @@ def config_schema() -> dict[Path, str]:
 
 def _json(document: object) -> str:
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def reason_table() -> dict[Path, str]:
+    """Put every reason with its sentences between the marks of the page on placement."""
+    sentences = importlib.import_module("hostler.core.sentences").SENTENCES
+    page = DOCS / "placement.md"
+    before, mark, rest = page.read_text(encoding="utf-8").partition(REASONS_BEGIN)
+    _, end, after = rest.partition(REASONS_END)
+    rows = [f"| `{reason}` | {means} | {todo} |" for reason, (means, todo) in sentences.items()]
+    table = [
+        "",
+        "",
+        "| reason | what it means | what to do |",
+        "| --- | --- | --- |",
+        *rows,
+        "",
+        "",
+    ]
+    return {page: before + mark + "\n".join(table) + end + after}
 
 
 def cli_reference() -> dict[Path, str]:

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from hostler.base.errors import Rejected
-from hostler.base.ids import NodeId, ReplicaId
+from hostler.base.ids import BundleId, NodeId, ReplicaId
 from hostler.core.explain import Fit, explain_replica
 from hostler.core.explain.alterations import ALTERATIONS, read_alteration
 from hostler.core.explain.fit import fit_of
+from hostler.core.explain.strictness import preferred, required_rules
 from hostler.core.inputs import UncordonNode
+from hostler.model import Bundle
 from hostler.model.bundle import SpreadOver, SpreadRule
 from hostler.model.node import Cordon, Health
 from hostler.model.pool import Band, Reliability
@@ -193,6 +195,23 @@ def test_rules_spares_leases_pools_and_silence(theatre: NewTheatre) -> None:
     silent = fit(world, quiet.node_id, replica_id=waits)
     assert reasons(silent) == [Reason.UNREACHABLE, Reason.SPREAD_ZONE]
     assert told(silent)[0] == [f"heard={quiet.node_id}", "prefer=zone"]
+
+
+def test_a_rule_of_any_kind_that_is_required_can_be_made_preferred() -> None:
+    """So a new rule is covered without anybody adding it to explanations."""
+    zone = SpreadRule(over=SpreadOver.ZONE, is_required=True)
+    tier = SpreadRule(over=SpreadOver.TIER, is_required=True)
+    bundle = Bundle(
+        bundle_id=BundleId("b1"),
+        pool="p",
+        jobs=(a_job(),),
+        spread=(zone, tier, SpreadRule(over=SpreadOver.PROVIDER)),
+        phase_since_at_ms=0,
+    )
+    assert required_rules(bundle, "main") == ["zone", "tier"]
+    less = preferred(bundle, "zone")
+    assert required_rules(less, "main") == ["tier"]
+    assert less.spread[1:] == bundle.spread[1:]
 
 
 def test_a_primary_on_what_may_be_taken_back_and_a_leased_node(theatre: NewTheatre) -> None:

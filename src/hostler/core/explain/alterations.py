@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from hostler.base.errors import Rejected
+from hostler.core.explain.strictness import preferred, required_rules
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Bundle, Node, Replica
 from hostler.model.allocation import AllocationPhase
@@ -205,14 +206,14 @@ def _pool(txn: Txn, replica_id: str, alteration: Alteration) -> None:
 
 def _prefer(txn: Txn, replica_id: str, alteration: Alteration) -> None:
     bundle = _bundle(txn, replica_id, alteration)
-    asked = [rule for rule in bundle.spread if str(rule.over) == alteration.value]
-    if not asked:
-        raise _wrong(alteration, f"the bundle has no rule about {alteration.value!r}")
-    rules = tuple(
-        msgspec.structs.replace(rule, is_required=False) if rule in asked else rule
-        for rule in bundle.spread
-    )
-    txn.put(msgspec.structs.replace(bundle, spread=rules))
+    job = _job(bundle, replica_id)
+    known = [] if job is None else required_rules(bundle, job.name)
+    if job is None or alteration.value not in known:
+        told = ", ".join(known) or "none"
+        raise _wrong(alteration, f"no required rule has that name; required are: {told}")
+    less = preferred(job, alteration.value)
+    jobs = tuple(less if each.name == job.name else each for each in bundle.jobs)
+    txn.put(msgspec.structs.replace(preferred(bundle, alteration.value), jobs=jobs))
 
 
 def _primary(txn: Txn, replica_id: str, alteration: Alteration) -> None:

@@ -1,25 +1,28 @@
-"""Helping: what capacity, tier by tier, would give a waiting replica a place."""
+"""Helping: what capacity, tier by tier, would give a waiting replica a place.
+
+Goes by the outcome of each attempt, whatever decided it; for the outcomes that a number would
+change, it works the number out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from hostler.core import growth
 from hostler.core.explain.amounts import amount_text, requirement_text
 from hostler.core.fleet import Fleet
 from hostler.core.keys import tier_key
-from hostler.core.placement.buy import fitting_offers, tier_refusal
 from hostler.core.placement.demand import Demand
 from hostler.core.placement.largest import shortfalls
 from hostler.core.placement.room import Hold, less, shortage, whole_room
+from hostler.core.placement.walk import EXHAUSTED
 from hostler.core.sentences import SENTENCES
-from hostler.core.txn import Txn
 from hostler.core.uses import offer_key
 from hostler.model import Pool
-from hostler.model.pool import Offer, Tier, TierKind
+from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
+from hostler.model.trace import Attempt
 
 _PER_MACHINE_MAX = 1_000
 """Replicas counted on one machine at most."""
@@ -33,40 +36,41 @@ class Help(msgspec.Struct, frozen=True, kw_only=True):
     """When it is tried again by itself."""
 
 
-def help_for(txn: Txn, demand: Demand, count: int) -> tuple[Help, ...]:
+def help_for(
+    fleet: Fleet, demand: Demand, attempts: Sequence[Attempt], count: int
+) -> tuple[Help, ...]:
     """Return what would give so many replicas of one demand a place, tier by tier."""
-    return tuple(_by_pool(txn, demand, count))
+    found = {(each.pool, each.tier): each for each in attempts}
+    return tuple(_in_tier(fleet, demand, each, count) for each in found.values())
 
 
-def _by_pool(txn: Txn, demand: Demand, count: int) -> Iterator[Help]:
-    for name in demand.pools:
-        pool = txn.fleet.pools.get(name)
-        if pool is None or not pool.is_enabled:
-            reason = Reason.POOL_NOT_CONFIGURED if pool is None else Reason.POOL_DISABLED
-            yield Help(text=f"{name}: {SENTENCES[reason][1]}")
-            continue
-        for tier in pool.tiers:
-            yield _in_tier(txn, demand, count, pool, tier)
+def _in_tier(fleet: Fleet, demand: Demand, attempt: Attempt, count: int) -> Help:
+    where = tier_key(attempt.pool, attempt.tier) if attempt.tier else attempt.pool
+    pool = fleet.pools.get(attempt.pool)
+    tier = None if pool is None else pool.tier(attempt.tier)
+    need = requirement_text(demand.requirement)
+    if pool is None or tier is None:
+        return Help(text=f"{where}: {_words(attempt.outcome)}")
+    match attempt.outcome:
+        case value if value == EXHAUSTED:
+            return Help(
+                text=f"{where}: a node with {need} free{_nearest(fleet, demand, pool, tier)}"
+            )
+        case Reason.NO_OFFER_FITS:
+            return Help(text=f"{where}: an offer with {need}")
+        case Reason.LIMIT_REACHED | Reason.LAUNCHES_IN_FLIGHT | Reason.OFFER_COOLING_DOWN:
+            return _machine(fleet, demand, count, pool, tier, Reason(attempt.outcome))
+        case outcome:
+            return Help(text=f"{where}: {_words(outcome)}")
 
 
-def _in_tier(txn: Txn, demand: Demand, count: int, pool: Pool, tier: Tier) -> Help:
-    where = tier_key(pool.name, tier.name)
-    if tier.kind is TierKind.FIXED:
-        need = requirement_text(demand.requirement)
-        return Help(text=f"{where}: a node with {need} free{_nearest(txn.fleet, demand, where)}")
-    refusal = tier_refusal(demand, pool, tier)
-    if refusal is not None:
-        return Help(text=f"{where}: {SENTENCES[refusal][0]} {SENTENCES[refusal][1]}")
-    offers = fitting_offers(demand, pool, tier)
-    if not offers:
-        return Help(text=f"{where}: an offer with {requirement_text(demand.requirement)}")
-    obstacles = [growth.growth_obstacle(txn, pool, tier, offer) for offer in offers]
-    return _machine(txn.fleet, demand, count, pool, tier, offers, obstacles)
+def _words(outcome: str) -> str:
+    return " ".join(SENTENCES[Reason(outcome)]) if outcome in set(Reason) else outcome
 
 
-def _nearest(fleet: Fleet, demand: Demand, where: str) -> str:
-    pool, _, tier = where.partition("/")
-    short = shortfalls(demand.requirement, fleet.index.places.in_tier(fleet, pool, tier))
+def _nearest(fleet: Fleet, demand: Demand, pool: Pool, tier: Tier) -> str:
+    columns = fleet.index.places.in_tier(fleet, pool.name, tier.name)
+    short = shortfalls(demand.requirement, columns)
     if short is None:
         return "; none there takes work"
     if not short:
@@ -79,35 +83,33 @@ def _nearest(fleet: Fleet, demand: Demand, where: str) -> str:
 
 
 def _machine(
-    fleet: Fleet,
-    demand: Demand,
-    count: int,
-    pool: Pool,
-    tier: Tier,
-    offers: list[Offer],
-    obstacles: list[Reason | None],
+    fleet: Fleet, demand: Demand, count: int, pool: Pool, tier: Tier, reason: Reason
 ) -> Help:
     where = tier_key(pool.name, tier.name)
+    offers = sorted(_large_enough(demand, tier), key=lambda each: each.price_microusd_per_hour)
+    if not offers:
+        return Help(text=f"{where}: {_words(reason)}")
     machine_count = -(-count // _per_machine(demand, offers[0]))
     needed = f"{machine_count} more {offers[0].name}" if machine_count > 1 else offers[0].name
-    if Reason.LAUNCHES_IN_FLIGHT in obstacles:
+    node_count = fleet.index.nodes_by_tier.count(where)
+    if reason is Reason.LAUNCHES_IN_FLIGHT:
         told = f"{pool.launch_count_max} launches under way (launch_count_max)"
         return Help(text=f"{where}: {needed}, once one of {told} is done")
-    if Reason.OFFER_COOLING_DOWN in obstacles:
-        until = [
-            cooldown.until_at_ms
-            for offer in offers
-            if (cooldown := fleet.cooldowns.get(offer_key(pool.name, tier.name, offer.name)))
-        ]
+    if reason is Reason.OFFER_COOLING_DOWN:
+        keys = (offer_key(pool.name, tier.name, offer.name) for offer in offers)
+        until = [cooldown.until_at_ms for key in keys if (cooldown := fleet.cooldowns.get(key))]
         told = f"{where}: {needed}, which could not be launched lately; or other offers"
         return Help(text=told, at_ms=min(until, default=None))
-    if Reason.LIMIT_REACHED in obstacles:
-        node_count = fleet.index.nodes_by_tier.count(where)
+    if node_count >= tier.node_count_max:
         told = f"a node_count_max of {node_count + machine_count} (it has {node_count}"
         return Help(text=f"{where}: {told} of {tier.node_count_max} machines)")
-    reasons = [reason for reason in obstacles if reason is not None]
-    told = " ".join(SENTENCES[reasons[0]]) if reasons else "a machine is to be had."
-    return Help(text=f"{where}: {needed}. {told}")
+    return Help(text=f"{where}: {needed}. {_words(reason)}")
+
+
+def _large_enough(demand: Demand, tier: Tier) -> Iterator[Offer]:
+    for offer in tier.offers:
+        if shortage(demand.requirement, whole_room(offer.shape)) is None:
+            yield offer
 
 
 def _per_machine(demand: Demand, offer: Offer) -> int:

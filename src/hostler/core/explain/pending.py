@@ -14,8 +14,7 @@ from typing import Final
 import msgspec
 
 from hostler.core.explain.helping import Help, help_for
-from hostler.core.explain.supposing import demand_in, supposing
-from hostler.core.explain.waiting import why_pending
+from hostler.core.explain.waiting import Waiting, why_pending
 from hostler.core.fleet import Fleet
 from hostler.core.keys import pending_order, tier_key
 from hostler.core.placement.demand import pools_of
@@ -110,19 +109,18 @@ def _pending_replicas(fleet: Fleet, keys: Sequence[str], now_ms: int) -> Iterato
     for key in keys:
         replica = fleet.replicas[key]
         by_reason.setdefault(replica.reason, []).append(replica)
-    merged: dict[tuple[Reason | None, str], list[Replica]] = {}
+    merged: dict[tuple[Reason | None, str], tuple[Waiting, list[Replica]]] = {}
     for members in by_reason.values():
         found = why_pending(fleet, members[0], now_ms=now_ms)
         if found is not None:
-            merged.setdefault((found.reason, found.detail), []).extend(members)
-    for (reason, detail), members in merged.items():
+            _, alike = merged.setdefault((found.reason, found.detail), (found, []))
+            alike += members
+    for found, members in merged.values():
         members.sort(key=pending_order)
         helps: tuple[Help, ...] = ()
-        if reason in WAITS:
-            with supposing(fleet, members[0], now_ms=now_ms) as txn:
-                demand = demand_in(txn, members[0].replica_id)
-                helps = () if demand is None else help_for(txn, demand, len(members))
-        yield _replica_group(fleet, members, reason, detail, helps)
+        if found.demand is not None and found.reason is not None:
+            helps = help_for(fleet, found.demand, found.attempts, len(members))
+        yield _replica_group(fleet, members, found.reason, found.detail, helps)
 
 
 def _replica_group(

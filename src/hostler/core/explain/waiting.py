@@ -12,11 +12,13 @@ import msgspec
 
 from hostler.core.explain.supposing import decided, demand_in, supposing
 from hostler.core.fleet import Fleet
+from hostler.core.placement.demand import Demand
 from hostler.core.placement.trace import summary
-from hostler.core.placement.walk import WAITS, Verdict
+from hostler.core.placement.walk import WAITS
 from hostler.model import Replica
 from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase
+from hostler.model.trace import Attempt
 
 FITS_NOW: Final = "There is a place for it now; the next step takes it."
 
@@ -27,8 +29,10 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     reason: Reason | None
     """`None`: there is a place for it now."""
     detail: str
-    verdict: Verdict | None = None
-    """What placing would decide, where it is its turn at all."""
+    demand: Demand | None = None
+    """What it asks, where it is its turn at all."""
+    attempts: tuple[Attempt, ...] = ()
+    """Where it was looked for."""
 
 
 def why_pending(fleet: Fleet, replica: Replica, *, now_ms: int) -> Waiting | None:
@@ -44,4 +48,4 @@ def why_pending(fleet: Fleet, replica: Replica, *, now_ms: int) -> Waiting | Non
             return Waiting(reason=replica.reason, detail=replica.reason_detail)
         verdict = decided(txn, demand)
     detail = summary(verdict.attempts)
-    return Waiting(reason=verdict.reason, detail=detail, verdict=verdict)
+    return Waiting(reason=verdict.reason, detail=detail, demand=demand, attempts=verdict.attempts)

@@ -8,7 +8,7 @@ Combinations are tried before they are told.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, islice, product
 from typing import Final
 
@@ -17,6 +17,7 @@ import msgspec
 from hostler.core.explain.alterations import Alteration
 from hostler.core.explain.amounts import amount_text
 from hostler.core.explain.answer import Change, Way
+from hostler.core.explain.strictness import required_rules
 from hostler.core.explain.supposing import demand_in, supposing
 from hostler.core.fleet import Fleet
 from hostler.core.placement.demand import Demand
@@ -38,6 +39,8 @@ _COMBINED_MAX: Final = 64
 """Combinations that are tried; five reasons with a few remedies each stay below it."""
 _FREED_TRIED_MAX: Final = 64
 """Allocations of one node that are tried one by one."""
+_COMPANY_MAX: Final = 16
+"""Allocations of the same bundle that are tried one by one."""
 _PAIRED_MAX: Final = 12
 """Allocations that are tried two by two."""
 
@@ -105,7 +108,7 @@ class _Search(msgspec.Struct, frozen=True):
     def remedies(self, reasons: Sequence[Reason], proposed: Sequence[Way]) -> list[list[Way]]:
         """Return, for each reason, what makes it go away and brings no other."""
         found: dict[Reason, list[Way]] = {reason: [] for reason in reasons}
-        for way in proposed:
+        for way in _distinct(proposed):
             left = self.left(way.changes)
             if not set(left) <= set(reasons):
                 continue
@@ -113,6 +116,14 @@ class _Search(msgspec.Struct, frozen=True):
                 if reason not in left and len(found[reason]) < _REMEDIES_MAX:
                     found[reason].append(way)
         return list(found.values())
+
+
+def _distinct(ways: Iterable[Way]) -> Iterable[Way]:
+    """Leave out what has been proposed before, whatever the words."""
+    found: dict[tuple[str, ...], Way] = {}
+    for way in ways:
+        found.setdefault(tuple(str(each.alteration) for each in way.changes), way)
+    return found.values()
 
 
 # -- what is proposed ----------------------------------------------------------------------------
@@ -154,29 +165,31 @@ def _about_bundle(txn: Txn, replica: Replica, node: Node, demand: Demand) -> Ite
     if node.pool not in demand.pools:
         yield _way("pool", node.pool, f"name {node.pool} as a fallback pool of the bundle")
     bundle = txn.fleet.bundles.get(replica.bundle_id)
-    for rule in () if bundle is None else bundle.spread:
-        if rule.is_required:
-            text = f"make the bundle's rule about {rule.over} preferred"
-            yield _way("prefer", rule.over, text)
+    for name in () if bundle is None else required_rules(bundle, replica.job):
+        yield _way("prefer", name, f"make the bundle's rule about {name} preferred")
     if demand.is_reliable_required:
         yield _way("primary", "interruptible", "allow the bundle an interruptible primary")
-    for allocation in _siblings(txn.fleet, replica):
+    for allocation in _company(txn.fleet, replica):
         text = f"move {allocation.replica_id} from {allocation.node_id}"
         yield _way("without", allocation.allocation_id, text)
 
 
-def _siblings(fleet: Fleet, replica: Replica) -> Iterator[Allocation]:
-    for key in fleet.index.allocations_by_bundle.keys(replica.bundle_id):
+def _company(fleet: Fleet, replica: Replica) -> Iterator[Allocation]:
+    """Give the bundle's allocations, which may be too near."""
+    for key in fleet.index.allocations_by_bundle.keys(replica.bundle_id)[:_COMPANY_MAX]:
         allocation = fleet.allocations[key]
-        if allocation.job == replica.job and allocation.replica_id != replica.replica_id:
+        if allocation.replica_id != replica.replica_id:
             yield allocation
 
 
 def _about_room(txn: Txn, node: Node, demand: Demand, place: Place) -> Iterator[Way]:
     need = demand.requirement
-    if next(shortages(need, place.room), None) is None:
-        return
     live = live_on(txn.fleet, node.node_id)
+    if next(shortages(need, place.room), None) is None:
+        # They take no room that it needs, but may be who it has to be apart from.
+        for each in sorted(live, key=_by_worth)[:_PAIRED_MAX]:
+            yield Way(changes=(_moved(each),))
+        return
     for gone in _freeing(node, live, need):
         yield Way(changes=tuple(_moved(each) for each in gone))
     lower = tuple(_lowered(need, place))
