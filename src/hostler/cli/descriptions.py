@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
 from hostler.base.units import format_duration, format_size
 from hostler.cli.output import At, Cell, Column, fields, table
+from hostler.cli.protection_text import protected_text
 from hostler.cli.remote import now_ms
 from hostler.cli.tables import (
     ALLOCATION_COLUMNS,
@@ -242,6 +243,7 @@ def _bundle(client: SyncClient, view: BundleView) -> list[str]:
             "Where",
             "; ".join(f"{job.name}: {told}" for job in view.jobs if (told := where_text(job))),
         ),
+        ("Protected", protected_text(view)),
         ("Together", "the jobs of one copy on one node" if view.is_colocated else None),
         ("Labels", ", ".join(f"{name}={value}" for name, value in view.labels.items())),
         ("Generation", view.generation),

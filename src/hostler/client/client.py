@@ -142,9 +142,12 @@ class Client(Questions):
         """Return what would follow from submitting a bundle; changes nothing."""
         return await self._transport.send(calls.plan_bundle(document))
 
-    async def bundles(self) -> list[BundleView]:
-        """Return all bundles."""
-        return await self._all(lambda cursor: calls.bundles(limit=PAGE_COUNT, cursor=cursor))
+    async def bundles(self, *, protection: bool = False) -> list[BundleView]:
+        """Return all bundles; if asked, with the losses that each would not survive."""
+        given = {"protection": "true"} if protection else {}
+        return await self._all(
+            lambda cursor: calls.bundles(limit=PAGE_COUNT, cursor=cursor, **given)
+        )
 
     async def bundle(self, bundle_id: str) -> BundleView:
         """Return one bundle."""

@@ -237,9 +237,9 @@ class SyncClient:
         """As `Client.plan_bundle`."""
         return self._loop.run(self._client.plan_bundle(document))
 
-    def bundles(self) -> list[BundleView]:
+    def bundles(self, *, protection: bool = False) -> list[BundleView]:
         """As `Client.bundles`."""
-        return self._loop.run(self._client.bundles())
+        return self._loop.run(self._client.bundles(protection=protection))
 
     def bundle(self, bundle_id: str) -> BundleView:
         """As `Client.bundle`."""

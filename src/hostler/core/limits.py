@@ -45,6 +45,10 @@ TRACE_NODES_MAX = 20
 CANDIDATES_KEPT_MAX = 5
 """Best candidates kept with their scores."""
 
+DISPLACED_COUNT_MAX = 1_000
+"""Replicas that are placed anew in thought for one loss; whoever comes after counts as hurt. A zone
+of ten thousand would take a second to think through, and is not survived by chance."""
+
 DEBT_LOOK_MS_MIN = 60_000
 DEBT_LOOK_MS_MAX = 600_000
 """First and longest pause between looks for a better place: a look costs a decision, and what opens

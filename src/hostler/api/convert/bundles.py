@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hostler.api.convert.shapes import match, requirement
 from hostler.core.fleet import Fleet
+from hostler.core.protection import Protection, protection_of
 from hostler.model import Allocation, Bundle, Replica
 from hostler.model.allocation import AllocationPhase
 from hostler.model.constraint import Affinity, NodeRule, SpreadRule
@@ -13,8 +14,10 @@ from hostler.wire.http import (
     AllocationView,
     BundleView,
     EndedView,
+    HurtView,
     JobView,
     NodeRuleView,
+    ProtectionView,
     ReplicaView,
     SpreadView,
 )
@@ -22,7 +25,7 @@ from hostler.wire.http import (
 _DESIRED_NOT = (ReplicaPhase.DORMANT, ReplicaPhase.STOPPING, ReplicaPhase.ENDED)
 
 
-def bundle(fleet: Fleet, record: Bundle) -> BundleView:
+def bundle(fleet: Fleet, record: Bundle, *, is_protection_told: bool = False) -> BundleView:
     """Show a bundle, with its replicas counted."""
     replicas = [
         fleet.replicas[key] for key in fleet.index.replicas_by_bundle.keys(record.bundle_id)
@@ -38,6 +41,11 @@ def bundle(fleet: Fleet, record: Bundle) -> BundleView:
         backup_apart=None if record.backup_apart is None else _spread(record.backup_apart),
         is_colocated=record.is_colocated,
         is_protection_required=record.is_protection_required,
+        protection=(
+            protection(protection_of(fleet, record.bundle_id, fleet.now_ms))
+            if is_protection_told
+            else None
+        ),
         labels=dict(record.labels),
         generation=record.generation,
         phase=record.phase,
@@ -66,6 +74,22 @@ def bundle(fleet: Fleet, record: Bundle) -> BundleView:
         ),
         pending_count=phases.count(ReplicaPhase.PENDING) + phases.count(ReplicaPhase.BACKING_OFF),
         failed_count=phases.count(ReplicaPhase.BROKEN) + phases.count(ReplicaPhase.DROPPED),
+    )
+
+
+def protection(found: Protection) -> ProtectionView:
+    """Show which losses would hurt."""
+    return ProtectionView(
+        is_protected=found.is_protected,
+        hurts=[
+            HurtView(
+                kind=one.kind,
+                name=one.name,
+                replicas={key: reason.value for key, reason in one.replicas},
+            )
+            for one in found.hurts
+        ],
+        unplaced=list(found.unplaced),
     )
 
 

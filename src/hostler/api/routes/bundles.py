@@ -32,7 +32,7 @@ from hostler.wire.http import BundleView, Page, ReplicaView
 async def _view(api: Api, bundle_id: str) -> BundleView:
     def read(fleet: Fleet) -> BundleView | None:
         found = fleet.bundles.get(bundle_id)
-        return None if found is None else views.bundle(fleet, found)
+        return None if found is None else views.bundle(fleet, found, is_protection_told=True)
 
     view = await api.engine.read(read)
     if view is None:
@@ -68,17 +68,22 @@ async def submit_one(request: HttpRequest) -> Response[bytes]:
             summary="List bundles",
             answer=Page[BundleView],
             role=Role.VIEWER,
-            parameters=PAGING,
+            parameters=(
+                *PAGING,
+                Parameter("protection", "boolean", "Say of each which losses would hurt it."),
+            ),
         )
     ),
 )
 async def list_all(request: HttpRequest) -> Response[bytes]:
     """All bundles that are not forgotten."""
+    query = Query(request)
+    is_told = query.flag("protection")
     return await page(
         request,
-        Query(request),
+        query,
         lambda fleet: fleet.bundles.rows,
-        lambda fleet, key: views.bundle(fleet, fleet.bundles[key]),
+        lambda fleet, key: views.bundle(fleet, fleet.bundles[key], is_protection_told=is_told),
     )
 
 

@@ -12,6 +12,7 @@ from hostler.cli import panels
 from hostler.cli.command import command, remote
 from hostler.cli.errors import CommandError, ExitCode
 from hostler.cli.output import OutputFormat, OutputOption, counted, say_data
+from hostler.cli.protection_text import protection_lines
 from hostler.cli.remote import Remote
 from hostler.cli.terminal import say
 
@@ -114,6 +115,8 @@ def apply(
         case OutputFormat.TABLE | OutputFormat.WIDE:
             for one in plans:
                 say(f"bundle/{one.bundle_id} {_DONE.get(one.change, one.change)}")
+                for line in protection_lines(one.protection):
+                    say(line)
     if wait:
         wait_ready(remote.patient_client, [view.bundle_id for view in views], timeout_ms)
 
@@ -164,6 +167,8 @@ def plan_lines(view: PlanView) -> list[str]:
         cost = view.launch_microusd_per_hour
         money = f" for {money_text(cost)} an hour" if cost else ""
         parts.append(f"{counted(view.launch_count, 'machine')} would be launched{money}")
+    if view.protection is not None and view.replicas:
+        lines += protection_lines(view.protection)
     return [*lines, f"{', '.join(parts)}; nothing was changed"]
 
 

@@ -80,7 +80,9 @@ def get(
         _events(remote, output, watch=watch)
         return
     found, wanted_id = kind_and_id(kind, thing_id)
-    filters = Filters(bundle=bundle, node=node, pool=pool, is_all=is_all)
+    filters = Filters(
+        bundle=bundle, node=node, pool=pool, is_all=is_all, is_wide=output is OutputFormat.WIDE
+    )
     _refuse_unknown_filters(found, filters)
     if watch:
         _watch(remote, found, wanted_id, filters, output)

@@ -58,6 +58,25 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     disconnect: str
 
 
+class HurtView(msgspec.Struct, frozen=True, kw_only=True):
+    """A loss that some replicas would not survive."""
+
+    kind: str
+    """`node`, `zone`, `provider` or `interruptible_tier`."""
+    name: str
+    replicas: dict[str, str]
+    """By id: why it would find no place."""
+
+
+class ProtectionView(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether all replicas would have a place after the loss of any one domain."""
+
+    is_protected: bool
+    hurts: list[HurtView]
+    unplaced: list[str]
+    """Replicas that have no place now."""
+
+
 class BundleView(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator submitted, and how far it is."""
 
@@ -73,6 +92,8 @@ class BundleView(msgspec.Struct, frozen=True, kw_only=True):
     is_colocated: bool
     """The jobs of one replica are on one node."""
     is_protection_required: bool
+    protection: ProtectionView | None
+    """Where it was asked for: of one bundle, or of a list with `protection=true`."""
     labels: dict[str, str]
     generation: int
     phase: str

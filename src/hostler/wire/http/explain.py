@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from hostler.wire.http.bundles import ProtectionView
 from hostler.wire.http.problem import ProblemError
 from hostler.wire.http.shapes import RequirementView
 
@@ -239,3 +240,5 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     """Machines that would be launched."""
     launch_microusd_per_hour: int
     """What they would cost."""
+    protection: ProtectionView | None
+    """Which single losses it would then not survive."""
