@@ -10,7 +10,7 @@ from hostler.model import OutboxEntry, Pool, Settings
 from hostler.model.allocation import EndCause, Ended
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines
 from hostler.model.launch import Disconnect, Launch
-from hostler.model.lease import LeaseOutcome
+from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.node import NodePhase
 from hostler.model.pool import Band
 from hostler.model.shape import CapabilityRequest, Requirement, Shape
@@ -143,6 +143,7 @@ class History:
             idle_ms=self.one_of((1_000, 300_000)),
             lease_ms_max=self.one_of((None, 100_000)),
             lease_per_key_max=self.one_of((None, 1)),
+            line_step_ms=self.one_of((0, 60_000)),
             use_count_max=self.one_of((None, 1, 3)),
             waiting_count_max=3,
             launch_count_max=self.one_of((1, 5)),
@@ -198,6 +199,7 @@ class History:
                 timeout_ms=self.one_of((0, 10_000, 300_000)),
                 fairness_key=self.one_of(("", "k")),
                 idempotency_key=self.one_of(("", "i")),
+                **self._lease_wishes(),
                 **self._who(),
             )
         who = {**self._who(), "principal": lease.holder}
@@ -205,6 +207,20 @@ class History:
             return given.HeartbeatLease(lease_id=lease.lease_id, epoch=lease.epoch, **who)
         outcome = self.one_of((LeaseOutcome.HEALTHY, LeaseOutcome.HEALTHY, LeaseOutcome.POISON))
         return given.ReleaseLease(lease_id=lease.lease_id, outcome=outcome, **who)
+
+    def _lease_wishes(self) -> dict[str, Any]:
+        """Draw what a request may say beside the usual."""
+        match self._below(6):
+            case 0:
+                return {"affinity_node_id": self._node_id(), "affinity_wait_ms": 5_000}
+            case 1:
+                return {"affinity_lease_id": self._lease_id(), "is_affinity_required": True}
+            case 2:
+                return {"excluded_node_ids": (self._node_id(),), "ack_ms": 2_000}
+            case 3:
+                return {"share": self.one_of(list(Share)), "ack_ms": 2_000}
+            case _:
+                return {}
 
     def _join(self) -> given.AnyInput:
         if self.chance():

@@ -35,6 +35,7 @@ from hostler.wire.http import (
     ReplicaView,
     RequirementView,
     SpreadView,
+    TenantView,
     TierView,
     TokenView,
 )
@@ -149,6 +150,7 @@ def _node(client: SyncClient, view: NodeView) -> list[str]:
         ("Labels", ", ".join(f"{name}={value}" for name, value in view.labels.items())),
         ("Used for", node_use(view) or "nothing"),
         ("Leases served", view.use_count),
+        ("Last tenant", _tenant_text(view.last_tenant)),
         ("Epoch", view.epoch),
         ("Cordoned by", f"{cordon.by} {cordon.reason}".strip() if cordon else None),
         (
@@ -326,6 +328,10 @@ def _lease(view: LeaseView) -> list[str]:
             ("Needs", requirement_text(view.requires)),
             ("Labels", ", ".join(f"{name}={value}" for name, value in view.labels.items())),
             ("Priority", view.priority),
+            ("Near to", _near_text(view)),
+            ("Not on", ", ".join(view.excluded_node_ids)),
+            ("Shares with", view.share.replace("_", " ")),
+            ("Taken up", "yes" if view.is_acknowledged else "not yet"),
             ("Requested", At(view.requested_at_ms)),
             ("Granted", None if granted is None else At(granted)),
             ("Last heartbeat", None if beat is None else At(beat)),
@@ -333,6 +339,21 @@ def _lease(view: LeaseView) -> list[str]:
             ("Epoch", view.epoch),
         ]
     )
+
+
+def _tenant_text(tenant: TenantView | None) -> str | None:
+    if tenant is None:
+        return None
+    return f"{tenant.lease_id} of {tenant.key}, {tenant.outcome}"
+
+
+def _near_text(view: LeaseView) -> str | None:
+    if view.affinity_node_id is None:
+        return None
+    if view.is_affinity_required:
+        return f"{view.affinity_node_id} and no other"
+    waits = format_duration(view.affinity_wait_ms) if view.affinity_wait_ms else ""
+    return f"{view.affinity_node_id}{f', for {waits}' if waits else ''}"
 
 
 def _token(view: TokenView) -> list[str]:

@@ -9,7 +9,9 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Self
+
+import msgspec
 
 from hostler.base.errors import HostlerError
 from hostler.base.units import duration_ms
@@ -22,6 +24,14 @@ from hostler.wire.http import AcquireRequest, LeaseView
 
 INPUT_BYTES: Final = 32 * 1024
 """Read at once of standard input."""
+
+RUN_LEASE_MS: Final = 30_000
+"""How long a killed `hostler run` holds its node at most. Three heartbeats fit in, so two may be
+lost; and after a restart of the server every holder has the whole time again."""
+
+RUN_ACK_MS: Final = 10_000
+"""How soon we take a granted lease up. One that was granted to a killed `hostler run` is taken back
+then, and its node is as good as before."""
 
 FORWARDED_COUNT_MAX: Final = 2
 """Interrupts that go to the command; one more gives up waiting for it, which kills it."""
@@ -53,6 +63,7 @@ class RunOptions:
         key: str,
         timeout: str,
         priority: int,
+        wanted: dict[str, Any],
         env: Sequence[str],
         cwd: str | None,
         has_stdin: bool | None,
@@ -70,7 +81,15 @@ class RunOptions:
         asked = None
         if pool is not None:
             timeout_ms = duration_ms(timeout) if timeout != "0" else 0
-            asked = AcquireRequest(pool=pool, key=key, timeout_ms=timeout_ms, priority=priority)
+            asked = AcquireRequest(
+                pool=pool,
+                key=key,
+                timeout_ms=timeout_ms,
+                priority=priority,
+                lease_ms=RUN_LEASE_MS,
+                ack_ms=RUN_ACK_MS,
+                **wanted,
+            )
         return cls(
             argv=argv,
             asked=asked,
@@ -107,11 +126,21 @@ async def _run(client: Client, options: RunOptions, signals: _Signals) -> int:
     if options.asked is None:
         held = client.adopt(await client.lease_view(options.lease_id))
         return await _run_on(held, options, signals)
-    held = await acquire(client, options.asked)
+    held = await _acquire_short(client, options.asked)
     try:
         return await _run_on(held, options, signals)
     finally:
         await asyncio.shield(_release(held))
+
+
+async def _acquire_short(client: Client, asked: AcquireRequest) -> HeldLease:
+    """Acquire with a short lease; a pool whose leases are shorter still gets its own way."""
+    try:
+        return await acquire(client, asked)
+    except ClientError as error:
+        if error.code not in ("lease_ms_invalid", "ack_ms_invalid"):
+            raise
+        return await acquire(client, msgspec.structs.replace(asked, lease_ms=None, ack_ms=None))
 
 
 async def _release(held: HeldLease) -> None:

@@ -8,19 +8,17 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, Self, TypeVar, Unpack
 
-import msgspec
-
-from hostler.base.errors import HostlerError
 from hostler.client import calls, streams
-from hostler.client.lease import HeldLease, LeaseRefused
+from hostler.client.acquiring import acquire
+from hostler.client.lease import HeldLease
 from hostler.client.questions import Questions
 from hostler.client.transport import RETRY_MS, TIMEOUT_MS, Transport
+from hostler.client.wishes import LeaseWishes, OnWaiting, asked_for
 from hostler.wire.documents import BundleDocument
 from hostler.wire.documents.config import PORT_DEFAULT
 from hostler.wire.http import (
-    WAIT_MS_MAX,
     AcquireRequest,
     AllocationView,
     BundleView,
@@ -33,7 +31,6 @@ from hostler.wire.http import (
     PlanView,
     PoolView,
     ReplicaView,
-    RequirementView,
     TokenView,
 )
 
@@ -45,9 +42,6 @@ TOKEN_VARIABLE: Final = "HOSTLER_TOKEN"
 
 PAGE_COUNT: Final = 500
 """Records asked for at once."""
-
-WAITING_TOLD_MS: Final = 500
-"""How long a lease waits before somebody who wants to know is told that it does."""
 
 
 class Client(Questions):
@@ -275,7 +269,7 @@ class Client(Questions):
         return await self._transport.send(calls.revoke_lease(lease_id, detail))
 
     async def acquire(
-        self, asked: AcquireRequest, *, on_waiting: Callable[[LeaseView], None] | None = None
+        self, asked: AcquireRequest, *, on_waiting: OnWaiting | None = None
     ) -> HeldLease:
         """Wait in line for a slot and return the held lease; the caller releases it.
 
@@ -286,71 +280,30 @@ class Client(Questions):
         Raises:
             LeaseRefused: Timed out, overloaded, or it can never be had.
         """
-        first_ms = min(asked.timeout_ms, WAITING_TOLD_MS if on_waiting else WAIT_MS_MAX // 2)
-        asked = msgspec.structs.replace(asked, wait_ms=first_ms)
-        view = await self._transport.send(calls.acquire_lease(asked))
-        try:
-            while view.phase == "waiting":
-                if on_waiting is not None:
-                    on_waiting(view)
-                view = await self._transport.send(calls.lease(view.lease_id, WAIT_MS_MAX // 2))
-        except (asyncio.CancelledError, HostlerError):
-            await asyncio.shield(self._leave_line(view.lease_id))
-            raise
-        if view.phase != "held":
-            raise LeaseRefused(
-                view.reason or view.outcome or view.phase,
-                "the lease was not granted",
-                lease_id=view.lease_id,
-                detail=view.reason_detail or view.outcome_detail,
-            )
-        return HeldLease(self._transport, view)
+        return await acquire(self._transport, asked, on_waiting)
 
     def adopt(self, view: LeaseView) -> HeldLease:
         """Take over a held lease that another program was granted; renews it from now on."""
         return HeldLease(self._transport, view)
 
-    async def _leave_line(self, lease_id: str) -> None:
-        try:
-            await self._transport.send(calls.release_lease(lease_id))
-        except HostlerError:
-            return  # it leaves the line by itself at its deadline, and expires if it was granted
-
     @asynccontextmanager
-    async def lease(  # noqa: PLR0913 - each is a part of what is asked for, and named
-        self,
-        pool: str,
-        *,
-        key: str = "",
-        requires: RequirementView | None = None,
-        labels: dict[str, str] | None = None,
-        priority: int = 0,
-        affinity_node_id: str | None = None,
-        timeout_ms: int = 60_000,
-        lease_ms: int | None = None,
-        on_waiting: Callable[[LeaseView], None] | None = None,
+    async def lease(
+        self, pool: str, *, on_waiting: OnWaiting | None = None, **wanted: Unpack[LeaseWishes]
     ) -> AsyncIterator[HeldLease]:
         """Hold a warm node for the block, with heartbeats in the background.
 
         At the end it is released: as poison when the node could not run a command or `poison` was
         called, otherwise as healthy, whatever the commands said.
 
+        Args:
+            pool: Where to lease from.
+            on_waiting: Told whenever it still waits, with the reason.
+            wanted: What else is wanted, by name (`LeaseWishes`).
+
         Raises:
             LeaseRefused: It was not granted.
         """
-        held = await self.acquire(
-            AcquireRequest(
-                pool=pool,
-                key=key,
-                requires=requires or RequirementView(),
-                labels=labels or {},
-                priority=priority,
-                affinity_node_id=affinity_node_id,
-                timeout_ms=timeout_ms,
-                lease_ms=lease_ms,
-            ),
-            on_waiting=on_waiting,
-        )
+        held = await self.acquire(asked_for(pool, wanted), on_waiting=on_waiting)
         try:
             yield held
         finally:

@@ -7,14 +7,14 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from hostler.client.client import Client
 from hostler.client.lease import HeldLease, Output, RunResult
 from hostler.client.transport import RETRY_MS, TIMEOUT_MS
+from hostler.client.wishes import LeaseWishes, OnWaiting, asked_for
 from hostler.wire.documents import BundleDocument
 from hostler.wire.http import (
-    AcquireRequest,
     AllocationView,
     BundleView,
     ConfigView,
@@ -341,19 +341,10 @@ class SyncClient:
 
     @contextmanager
     def lease(
-        self,
-        pool: str,
-        *,
-        key: str = "",
-        priority: int = 0,
-        timeout_ms: int = 60_000,
-        lease_ms: int | None = None,
-        on_waiting: Callable[[LeaseView], None] | None = None,
+        self, pool: str, *, on_waiting: OnWaiting | None = None, **wanted: Unpack[LeaseWishes]
     ) -> Iterator[SyncLease]:
         """As `Client.lease`."""
-        asked = AcquireRequest(
-            pool=pool, key=key, priority=priority, timeout_ms=timeout_ms, lease_ms=lease_ms
-        )
+        asked = asked_for(pool, wanted)
         held = self._loop.run(self._client.acquire(asked, on_waiting=on_waiting))
         try:
             yield SyncLease(self._loop, held)

@@ -15,8 +15,8 @@ from hostler.model import Allocation, Lease, Node
 from hostler.model.allocation import AllocationPhase, AllocationTrigger, EndCause, Ended
 from hostler.model.command import EndLease, StartAllocation, StopAllocation
 from hostler.model.launch import Disconnect
-from hostler.model.lease import LeaseOutcome, LeaseTrigger
-from hostler.model.node import Cordon, NodePhase, Origin, RetireReason
+from hostler.model.lease import LeaseOutcome, LeaseTrigger, Share
+from hostler.model.node import Cordon, NodePhase, Origin, RetireReason, Tenant
 
 _UNFIT: dict[LeaseOutcome, RetireReason] = {
     LeaseOutcome.POISON: RetireReason.POISONED,
@@ -24,6 +24,8 @@ _UNFIT: dict[LeaseOutcome, RetireReason] = {
     LeaseOutcome.REVOKED: RetireReason.POISONED,
 }
 """Outcomes after which nobody knows what is left on the node. A lost node is fencing's."""
+
+_USED_UP_CORDON = ("hostler", RetireReason.USED_UP.value)
 
 _LINKED = (NodePhase.READY, NodePhase.DRAINING)
 """Phases in which a node has an agent to speak to, now or later. A lost node's agent has ended all
@@ -46,6 +48,8 @@ def grant_lease(
         The lease, held.
     """
     epoch = node.lease_epoch + 1
+    is_acknowledged = lease.ack_ms is None
+    shared = _shared(node, lease) if node.slot_count > 1 else {}
     unfit = _unfit(txn, node, RetireReason.USED_UP) if is_last_use else {}
     txn.change(
         node,
@@ -53,6 +57,7 @@ def grant_lease(
         lease_epoch=epoch,
         use_count=node.use_count + 1,
         idle_since_at_ms=None,
+        **shared,
         **unfit,
     )
     txn.emit(
@@ -69,16 +74,29 @@ def grant_lease(
         epoch=epoch,
         granted_at_ms=txn.now_ms,
         heartbeat_at_ms=txn.now_ms,
-        expires_at_ms=txn.now_ms + lease.lease_ms,
+        is_acknowledged=is_acknowledged,
+        expires_at_ms=txn.now_ms + (lease.lease_ms if is_acknowledged else lease.ack_ms or 0),
         ends_at_ms=ends_at_ms,
     )
+
+
+def _shared(node: Node, lease: Lease) -> dict[str, Any]:
+    """Return how a node of several slots may be shared once this lease is on it, too."""
+    if not node.lease_count:
+        return {"share": lease.share, "tenant_key": lease.fairness_key}
+    is_same = node.tenant_key == lease.fairness_key
+    return {
+        "share": min(node.share, lease.share, key=lambda each: each.rank),
+        "tenant_key": node.tenant_key if is_same else None,
+    }
 
 
 def settle_lease(txn: Txn, lease: Lease, outcome: LeaseOutcome, detail: str = "") -> Lease:
     """End a held lease, give its slot back, and have its agent clear away what is left of it.
 
     The slot is free at once: the next lease has a higher epoch, and its commands reach the agent
-    after the order to end this one. After any outcome but a healthy one the node is not held again.
+    after the order to end this one. After an outcome that may leave something behind, nobody
+    holds the node again.
     """
     settled = txn.move(lease, LeaseTrigger.SETTLED, outcome=outcome, outcome_detail=detail)
     txn.emit(
@@ -92,8 +110,19 @@ def settle_lease(txn: Txn, lease: Lease, outcome: LeaseOutcome, detail: str = ""
     if node is None:
         return settled
     reason = _UNFIT.get(outcome)
-    unfit = {} if reason is None else _unfit(txn, node, reason)
-    _release(txn, node, lease_count=node.lease_count - 1, **unfit)
+    changes = {} if reason is None else _unfit(txn, node, reason)
+    if outcome is LeaseOutcome.UNACKNOWLEDGED:
+        changes = _unused(node)
+    left_count = node.lease_count - 1
+    if node.slot_count > 1 and not left_count:
+        changes |= {"share": Share.ANY, "tenant_key": None}
+    tenant = Tenant(
+        lease_id=lease.lease_id,
+        fairness_key=lease.fairness_key,
+        outcome=outcome,
+        ended_at_ms=txn.now_ms,
+    )
+    _release(txn, node, lease_count=left_count, last_tenant=tenant, **changes)
     if outcome is not LeaseOutcome.NODE_LOST and node.phase in _LINKED:
         txn.send(
             f"{lease.lease_id}/end/{lease.epoch}",
@@ -117,6 +146,17 @@ def _unfit(txn: Txn, node: Node, reason: RetireReason) -> dict[str, Any]:
         EventKind.NODE_CORDONED, {"node": node.node_id, "pool": node.pool}, reason=reason.value
     )
     return {"cordon": Cordon(by="hostler", reason=reason.value, at_ms=txn.now_ms)}
+
+
+def _unused(node: Node) -> dict[str, Any]:
+    """Return what undoes the use of a node by a lease that was never taken up."""
+    changes: dict[str, Any] = {"use_count": node.use_count - 1}
+    if node.retire_reason is RetireReason.USED_UP:
+        changes["retire_reason"] = None
+    cordon = node.cordon
+    if cordon is not None and (cordon.by, cordon.reason) == _USED_UP_CORDON:
+        changes["cordon"] = None
+    return changes
 
 
 def reserve(txn: Txn, allocation: Allocation, node: Node) -> Allocation:

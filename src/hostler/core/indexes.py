@@ -157,7 +157,7 @@ class Indexes(NodeIndexes, WorkIndexes):
 
     def __init__(self) -> None:
         super().__init__()
-        leases = LeaseIndex()
+        leases = LeaseIndex(self.nodes_free)
         self.leases_by_node = leases.by_node
         self.leases_held = leases.held
         self.leases_over = leases.over

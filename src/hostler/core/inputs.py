@@ -13,7 +13,7 @@ from hostler.model.allocation import Ended
 from hostler.model.bundle import Job
 from hostler.model.calendar import TimeZone
 from hostler.model.constraint import SpreadRule
-from hostler.model.lease import LeaseOutcome
+from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.pool import Pool
 from hostler.model.settings import RecoveryLimits, RepayLimits, Retention
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
@@ -120,10 +120,22 @@ class AcquireLease(Request, frozen=True, kw_only=True, tag="acquire_lease"):
     labels: dict[str, str] = {}
     priority: int = 0
     affinity_node_id: NodeId | None = None
+    affinity_lease_id: LeaseId | None = None
+    """Prefer the node of a former lease; instead of `affinity_node_id`."""
+    affinity_wait_ms: int = 0
+    """How long to wait for that node alone before another is taken."""
+    is_affinity_required: bool = False
+    """Take no other node."""
+    excluded_node_ids: tuple[NodeId, ...] = ()
+    share: Share = Share.ANY
+    ack_ms: int | None = None
+    """Take the lease back unless its first heartbeat comes so soon after the grant."""
     timeout_ms: int
     """Longest time in line; 0 refuses at once when nothing is free."""
     lease_ms: int | None = None
     """Shorter than the pool's, if given."""
+    is_operator: bool = False
+    """The principal may be near to former leases of others."""
 
 
 class HeartbeatLease(Request, frozen=True, kw_only=True, tag="heartbeat_lease"):

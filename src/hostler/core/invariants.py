@@ -15,6 +15,7 @@ from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
 from hostler.core.node_invariants import Broken
 from hostler.core.placement.resilience import INTERRUPTIBLE_PRIMARY
+from hostler.core.slot_choice import slot_for
 from hostler.model import Allocation, Lease, Node, OutboxEntry, Replica
 from hostler.model.allocation import AllocationPhase
 from hostler.model.lease import LeasePhase
@@ -60,12 +61,7 @@ def _waiting(fleet: Fleet, lease: Lease) -> Iterator[Broken]:
     if pool is None or not pool.is_enabled:
         yield "INV-LEASE-6", "a lease waits in a pool that takes no work"
         return
-    cap = pool.lease_per_key_max
-    is_capped = (
-        cap is not None
-        and fleet.index.leases_waiting.held_count(pool.name, lease.fairness_key) >= cap
-    )
-    if not is_capped and fleet.index.nodes_free.first(pool.name, lease.requirement) is not None:
+    if slot_for(fleet, lease) is not None:
         yield "INV-LEASE-7", "a lease waits although a slot that it could use is free"
 
 

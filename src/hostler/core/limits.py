@@ -84,6 +84,10 @@ FRONTS_EXPLAINED_MAX = 16
 """Leases at the front of a line whose reason is kept true in each step, one a requirement; a pool
 whose line asks for more different things than that is told the rest when it asks."""
 
+EXCLUDED_COUNT_MAX = 16
+"""Nodes that one request for a lease may exclude. Whoever needs more should have the bad ones
+poisoned; and each costs a look at every grant."""
+
 AVOIDED_COUNT_MAX = 16
 """Nodes that one replica stays away from at once. More refusals than this within the time of
 exclusion say more about the replica than about the nodes."""

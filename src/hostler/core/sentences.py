@@ -165,8 +165,12 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "Put the pool back, or name another.",
     ),
     Reason.KEY_CAP_REACHED: (
-        "Its fairness key holds as many leases as it may.",
+        "The leases of its fairness key are on as many nodes as they may be.",
         "Release some, or raise the pool's lease_per_key_max.",
+    ),
+    Reason.AFFINITY_WAIT: (
+        "It waits for one node, which it prefers or requires, and that node is not free.",
+        "Nothing; a preference ends after affinity_wait_ms. Or ask without it.",
     ),
     Reason.BACKING_OFF: (
         "It failed lately and waits for its next try.",
@@ -240,6 +244,10 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
     Reason.UNSATISFIABLE: (
         "No node or offer of the pool could ever serve the request.",
         "Require less, or add larger offers.",
+    ),
+    Reason.AFFINITY_GONE: (
+        "The one node that it requires takes no more leases.",
+        "Ask without requiring that node; what was kept there is lost.",
     ),
     # a node stays, or waits
     Reason.BOOTING: (

@@ -8,13 +8,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hostler.model import Pool
+from hostler.model import Lease, Node, Pool
+from hostler.model.lease import Share
+from hostler.model.node import NodePhase
 from hostler.model.pool import TierKind
 from hostler.model.reason import Reason
 from hostler.model.shape import WHOLE_MILLI, CapabilityRequest, Requirement, Shape
 
 if TYPE_CHECKING:
     from hostler.core.fleet import Fleet
+
+
+def may_serve_again(node: Node | None) -> bool:
+    """Say whether a node takes leases, or may once it is free, heard or uncordoned."""
+    return (
+        node is not None
+        and node.retire_reason is None
+        and node.phase not in (NodePhase.STOPPING, NodePhase.RETIRED)
+    )
+
+
+def can_share(node: Node, lease: Lease) -> bool:
+    """Say whether those on the node and the lease consent to each other."""
+    if not node.lease_count:
+        return True
+    if Share.NONE in (node.share, lease.share):
+        return False
+    if Share.SAME_KEY in (node.share, lease.share):
+        return node.tenant_key == lease.fairness_key
+    return True
 
 
 def misfit(shape: Shape, slot_count: int, requirement: Requirement) -> Reason | None:

@@ -8,7 +8,7 @@ that is loaded from a store is the same fleet.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from hostler.model.record import Record
@@ -151,10 +151,31 @@ class Line:
             heapq.heappop(heap)
         return None
 
+    def head_without(self, bucket: str, left_out: Sequence[str]) -> tuple[Order, str] | None:
+        """Return order and key of the first who is none of these few; costs as many looks."""
+        head = self.head(bucket)
+        if head is None or head[1] not in left_out:
+            return head
+        passed = []
+        while head is not None and head[1] in left_out:
+            passed.append(heapq.heappop(self._heaps[bucket]))
+            head = self.head(bucket)
+        for each in passed:
+            heapq.heappush(self._heaps[bucket], each)
+        return head
+
     def first(self, bucket: str) -> str | None:
         """Return the key at the head, or `None`."""
         head = self.head(bucket)
         return None if head is None else head[1]
+
+    def has(self, key: str) -> bool:
+        """Say whether a key stands in some line."""
+        return key in self._places
+
+    def place(self, key: str) -> tuple[str, Order] | None:
+        """Return a key's bucket and order, or `None`."""
+        return self._places.get(key)
 
     def count(self, bucket: str) -> int:
         """Return how many stand in line, at no cost."""

@@ -36,8 +36,11 @@ def why_waiting(fleet: Fleet, lease: Lease) -> Why:
     if cap is not None and held_count >= cap:
         return Why(
             Reason.KEY_CAP_REACHED,
-            f"key {lease.fairness_key!r} holds {held_count} leases (lease_per_key_max {cap})",
+            f"the leases of key {lease.fairness_key!r} are on {held_count} nodes"
+            f" (lease_per_key_max {cap})",
         )
+    if lease.is_pinned:
+        return Why(Reason.AFFINITY_WAIT, _why_not_there(fleet, lease))
     count_of = fleet.index.nodes_by_pool_phase.count
     starting_count = sum(
         count_of(f"{pool.name}/{phase.value}")
@@ -74,6 +77,21 @@ def _why_not_growing(fleet: Fleet, pool: Pool, lease: Lease) -> Why:
     if full:
         return Why(Reason.LIMIT_REACHED, "; ".join(full))
     return Why(Reason.NO_CAPACITY, f"{_in_use(fleet, pool)}, and no tier launches more")
+
+
+def _why_not_there(fleet: Fleet, lease: Lease) -> str:
+    """Say what keeps a lease from the one node that it waits for."""
+    node = fleet.nodes.get(lease.affinity_node_id)
+    if node is None:
+        return f"node {lease.affinity_node_id} is not known"
+    until = (
+        "and it takes no other"
+        if lease.is_affinity_required
+        else f"until {lease.requested_at_ms + lease.affinity_wait_ms}, then it takes another"
+    )
+    if not node.takes_work:
+        return f"node {node.node_id} takes no new work, {until}"
+    return f"{node.lease_count} of {node.slot_count} slots of {node.node_id} are held, {until}"
 
 
 def _cooling_until(fleet: Fleet, pool: Pool, tier: Tier, offers: Sequence[Offer]) -> int | None:

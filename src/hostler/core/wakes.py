@@ -53,7 +53,9 @@ def _ended_ms(fleet: Fleet) -> int:
 def _lease(fleet: Fleet, lease: Lease, _from_ms: int) -> int | None:
     match lease.phase:
         case LeasePhase.WAITING:
-            return lease.wait_deadline_at_ms
+            if not lease.is_pinned or lease.is_affinity_required:
+                return lease.wait_deadline_at_ms
+            return min(lease.wait_deadline_at_ms, lease.requested_at_ms + lease.affinity_wait_ms)
         case LeasePhase.HELD:
             if lease.ends_at_ms is None or lease.expires_at_ms is None:
                 return lease.expires_at_ms

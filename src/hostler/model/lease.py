@@ -43,7 +43,7 @@ LEASE_LIFECYCLE: Final = Lifecycle(
 
 
 class LeaseOutcome(StrEnum):
-    """How a held lease ended. All but healthy make the node unfit to be held again."""
+    """How a held lease ended. But for healthy and unacknowledged, its node is not held again."""
 
     HEALTHY = "healthy"
     POISON = "poison"
@@ -51,6 +51,26 @@ class LeaseOutcome(StrEnum):
     """No heartbeat in time, or held for longer than the pool allows."""
     REVOKED = "revoked"
     NODE_LOST = "node_lost"
+    UNACKNOWLEDGED = "unacknowledged"
+    """Its holder never took it up, so nothing ran and the node is as it was."""
+
+
+class Share(StrEnum):
+    """With whom a lease may share its node, where a node has several slots."""
+
+    NONE = "none"
+    """With nobody."""
+    SAME_KEY = "same_key"
+    """With leases of its own fairness key."""
+    ANY = "any"
+
+    @property
+    def rank(self) -> int:
+        """Zero for the strictest."""
+        return _SHARE_RANKS[self]
+
+
+_SHARE_RANKS: Final = {Share.NONE: 0, Share.SAME_KEY: 1, Share.ANY: 2}
 
 
 class Lease(Record, frozen=True, kw_only=True):
@@ -69,11 +89,27 @@ class Lease(Record, frozen=True, kw_only=True):
     priority: int = 0
     """Higher goes first."""
     affinity_node_id: NodeId | None = None
-    """A node to prefer when it is free; never waited for."""
+    """A node to prefer when it is free."""
+    affinity_wait_ms: int = 0
+    """How long it waits for that node alone before it takes another."""
+    is_affinity_required: bool = False
+    """It takes no other node, ever."""
+    is_pinned: bool = False
+    """It waits for its node of affinity and takes no other now."""
+    excluded_node_ids: tuple[NodeId, ...] = ()
+    """Nodes that it does not take."""
+    share: Share = Share.ANY
+    ack_ms: int | None = None
+    """How long its holder may take to send the first heartbeat; `None`: as long as any other."""
+    is_acknowledged: bool = True
+    """False from the grant to the first heartbeat, where `ack_ms` is given."""
     phase: LeasePhase
     phase_since_at_ms: int
     requested_at_ms: int
     wait_deadline_at_ms: int
+    line_at_ms: int
+    """Its place in line: as if it had come then. Priority moves it forward in time, so whoever
+    waits for long enough comes before any priority."""
     reason: Reason | None = None
     """Why it waits, or why it was refused."""
     reason_detail: str = ""

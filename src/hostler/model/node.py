@@ -9,8 +9,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import ClassVar, Final
 
-from hostler.base.ids import MachineId, NodeId
+from hostler.base.ids import LeaseId, MachineId, NodeId
 from hostler.base.lifecycle import Lifecycle
+from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.pool import Band, Reliability
 from hostler.model.record import Record, Value
 from hostler.model.shape import Shape
@@ -132,6 +133,15 @@ class LaunchFailure(Value, frozen=True, kw_only=True):
     """True: surely no machine exists. False: one may, so the node retires through a stop."""
 
 
+class Tenant(Value, frozen=True, kw_only=True):
+    """Who held a slot of a node last, and how that ended: what the next one inherits."""
+
+    lease_id: LeaseId
+    fairness_key: str
+    outcome: LeaseOutcome
+    ended_at_ms: int
+
+
 class Node(Record, frozen=True, kw_only=True):
     """One place where work can run. Never reused: a new machine is a new node."""
 
@@ -192,6 +202,12 @@ class Node(Record, frozen=True, kw_only=True):
     """Leases that it has served."""
     idle_since_at_ms: int | None = None
     """Since when it is ready and holds nothing; `None` while it holds something or is not ready."""
+    share: Share = Share.ANY
+    """Strictest consent to sharing of those who have come since it was last idle."""
+    tenant_key: str | None = None
+    """The one fairness key of all who have come since it was last idle, where it has several slots;
+    `None` when there are several keys or none."""
+    last_tenant: Tenant | None = None
     lease_epoch: int = 0
     """The last lease epoch given on this node; rises by one with each grant."""
 
@@ -208,6 +224,7 @@ class Node(Record, frozen=True, kw_only=True):
             and self.health is Health.LIVE
             and self.cordon is None
             and self.drain is None
+            and self.retire_reason is None
         )
 
     @property

@@ -95,7 +95,11 @@ class Pool(Record, frozen=True, kw_only=True):
     lease_ms_max: int | None = None
     """A lease ends this long after its grant, heartbeats or not."""
     lease_per_key_max: int | None = None
-    """Fairness: leases that one key may hold at once."""
+    """Fairness: nodes that the leases of one key may be on at once. One more lease on a node that
+    the key holds already costs nothing."""
+    line_step_ms: int = 60_000
+    """Time in line that one step of priority is worth, and that each node which a key holds already
+    costs it. So keys take turns, and nobody starves."""
     waiting_count_max: int = 1_000
     """Length of the waiting line; the next request is refused as overloaded."""
     use_count_max: int | None = None

@@ -50,6 +50,7 @@ class Reason(StrEnum):
     POOL_NOT_CONFIGURED = "pool_not_configured"
     POOL_DISABLED = "pool_disabled"
     KEY_CAP_REACHED = "key_cap_reached"
+    AFFINITY_WAIT = "affinity_wait"
     BACKING_OFF = "backing_off"
     RESTART_CEILING = "restart_ceiling"
     DORMANT = "dormant"
@@ -70,6 +71,7 @@ class Reason(StrEnum):
     CANCELLED = "cancelled"
     OVERLOADED = "overloaded"
     UNSATISFIABLE = "unsatisfiable"
+    AFFINITY_GONE = "affinity_gone"
 
     # why a node stays, or waits
     BOOTING = "booting"

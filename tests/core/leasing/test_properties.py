@@ -2,8 +2,8 @@
 
 Requests, releases, heartbeats, poison, cordons and lost nodes come in any order on a small fleet.
 After each of them, and at every instant in between, both must agree on who holds which slot, who
-waits, and how everybody else ended. That is: one holder a slot, caps kept, first come first served
-within a priority, nobody waiting who could be served, and every deadline to the millisecond.
+waits, and how everybody else ended. That is: one holder a slot, caps kept, everybody served in
+turn, nobody waiting who could be served, and every deadline to the millisecond.
 """
 
 from dataclasses import dataclass, field
@@ -31,6 +31,7 @@ from tests.core.leasing.rental import Rental
 
 LINE_MAX = 4
 LEASE_MS = 1_000
+LINE_STEP_MS = 40
 SHAPES = {"n-1": Shape(capacity=4), "n-3": Shape(capacity=12)}
 
 
@@ -87,22 +88,28 @@ class Model:
             if wish.deadline_at_ms <= until_ms:
                 wish.phase = "timed_out"
 
+    def _turn(self, wish: Wish) -> tuple[int, int]:
+        """A step forward for each of its priority, a step back for each node that its key holds."""
+        held_count = len({held.node_id for held in self.of("held") if held.key == wish.key})
+        steps = held_count - wish.priority
+        return wish.requested_at_ms + steps * LINE_STEP_MS, wish.number
+
     def _grant_one(self, now_ms: int, nodes: dict[str, Node]) -> bool:
-        line = sorted(self.of("waiting"), key=lambda w: (-w.priority, w.requested_at_ms, w.number))
-        for wish in line:
-            held_count = sum(held.key == wish.key for held in self.of("held"))
-            if self.cap is not None and held_count >= self.cap:
-                continue
+        for wish in sorted(self.of("waiting"), key=self._turn):
+            own = {held.node_id for held in self.of("held") if held.key == wish.key}
+            is_at_cap = self.cap is not None and len(own) >= self.cap
             fitting = [
                 node_id
                 for node_id, node in nodes.items()
                 if node.takes_work
+                and (node_id in own or not is_at_cap)
                 and len(self.on(node_id)) < self.slot_count
                 and (node.shape.capacity or 0) >= wish.capacity * self.slot_count
             ]
             if not fitting:
                 continue
             best = min(fitting, key=lambda node_id: (bool(self.on(node_id)), node_id))
+            best = min(fitting) if is_at_cap else best
             wish.node_id = wish.affinity if wish.affinity in fitting else best
             wish.phase = "held"
             wish.expires_at_ms = now_ms + LEASE_MS
@@ -121,6 +128,7 @@ class Pair:
                 lease_per_key_max=cap,
                 lease_ms=LEASE_MS,
                 waiting_count_max=LINE_MAX,
+                line_step_ms=LINE_STEP_MS,
             ),
             *(
                 a_node(node_id, slot_count=slot_count, shape=shape)

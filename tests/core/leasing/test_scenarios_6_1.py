@@ -172,7 +172,7 @@ def test_sc_015_fairness_cap(rental: NewRental) -> None:
     second = world.acquire(fairness_key="issue-A", timeout_ms=30)
     world.advance(30)
     assert world.now(second).reason is Reason.TIMED_OUT
-    assert "holds 1 leases (lease_per_key_max 1)" in world.now(second).reason_detail
+    assert "on 1 nodes (lease_per_key_max 1)" in world.now(second).reason_detail
     assert world.acquire(fairness_key="issue-B").phase is LeasePhase.HELD
 
 

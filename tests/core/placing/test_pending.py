@@ -162,11 +162,11 @@ def test_leases_that_wait_are_told_by_what_they_ask(theatre: NewTheatre) -> None
     world.acquire(fairness_key="c", timeout_ms=60_000)
     groups = told(world).groups
     assert [(g.kind, g.count, g.reason) for g in groups] == [
-        ("lease", 1, Reason.KEY_CAP_REACHED),
         ("lease", 2, Reason.NO_CAPACITY),
+        ("lease", 1, Reason.KEY_CAP_REACHED),
     ]
-    assert groups[0].examples == (capped.lease_id,)
-    assert groups[1].next_at_ms == first.wait_deadline_at_ms
+    assert groups[0].next_at_ms == first.wait_deadline_at_ms
+    assert groups[1].examples == (capped.lease_id,)
 
 
 def test_a_thousand_demands_cost_no_more_than_those_that_are_told(theatre: NewTheatre) -> None:

@@ -94,6 +94,7 @@ def of_lease(start: ExecStart, folder: Path, node: NodeIdentity) -> dict[str, st
     identity = node.variables() | {
         "HOSTLER_LEASE_ID": start.lease_id,
         "HOSTLER_EPOCH": str(start.lease_epoch),
+        "HOSTLER_LEASE_EPOCH": str(start.lease_epoch),
         LEASE_MARK: str(folder),
     }
     own = {name: substitute(value, identity) for name, value in start.env.items()}

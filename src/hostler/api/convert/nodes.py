@@ -7,7 +7,7 @@ from hostler.core.fleet import Fleet
 from hostler.core.keys import tier_key
 from hostler.core.uses import Use, use_key
 from hostler.model import Node, Pool
-from hostler.model.node import NodePhase
+from hostler.model.node import NodePhase, Tenant
 from hostler.model.pool import Offer, Tier
 from hostler.wire.http import (
     CordonView,
@@ -17,6 +17,7 @@ from hostler.wire.http import (
     NoteView,
     OfferView,
     PoolView,
+    TenantView,
     TierView,
 )
 
@@ -27,6 +28,17 @@ def notes(fleet: Fleet, key: str) -> list[NoteView]:
         NoteView(by=by, reason=note.reason, detail=note.detail, since_at_ms=note.since_at_ms)
         for by, note in sorted(fleet.notes.get(key, {}).items())
     ]
+
+
+def _tenant(record: Tenant | None) -> TenantView | None:
+    if record is None:
+        return None
+    return TenantView(
+        lease_id=record.lease_id,
+        key=record.fairness_key,
+        outcome=record.outcome,
+        ended_at_ms=record.ended_at_ms,
+    )
 
 
 def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
@@ -78,6 +90,7 @@ def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
         lease_count=record.lease_count,
         allocation_count=record.allocation_count,
         use_count=record.use_count,
+        last_tenant=_tenant(record.last_tenant),
         idle_since_at_ms=record.idle_since_at_ms,
         notes=notes(fleet, record.node_id),
     )

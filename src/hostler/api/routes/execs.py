@@ -11,11 +11,12 @@ from litestar import websocket
 from hostler.api.auth import ROLE_KEY, authorize
 from hostler.api.context import Api, Caller, api_of, caller_of
 from hostler.api.errors import Denied
-from hostler.api.gateway import record_of
+from hostler.api.gateway import new_request_id, record_of, submit
 from hostler.api.http import path_text
 from hostler.api.links.socket import CLOSE_NORMAL, CLOSE_PROTOCOL, AnySocket, Socket, SocketClosed
 from hostler.api.links.streams import AgentStream, StreamBroken
 from hostler.base.errors import HostlerError
+from hostler.core.inputs import HeartbeatLease
 from hostler.model import Lease
 from hostler.model.lease import LeasePhase
 from hostler.model.token import Role
@@ -38,6 +39,8 @@ async def run_command(socket: AnySocket) -> None:
         await authorize(socket)
         lease_id, epoch = path_text(socket, "lease_id"), socket.query_params.get("epoch")
         lease = _held(api, caller_of(socket), lease_id, epoch)
+        if not lease.is_acknowledged:
+            await _acknowledge(api, caller_of(socket), lease)
     except HostlerError as error:
         await connection.deny(error)
         return
@@ -64,6 +67,18 @@ def _held(api: Api, caller: Caller, lease_id: str, epoch: str | None) -> Lease:
     if epoch is not None and epoch != str(lease.epoch):
         raise Denied(409, "epoch_stale", f"lease {lease_id} has epoch {lease.epoch}, not {epoch}")
     return lease
+
+
+async def _acknowledge(api: Api, caller: Caller, lease: Lease) -> None:
+    """Take a lease up for good before anything runs under it: it is not taken back as unused."""
+    heartbeat = HeartbeatLease(
+        request_id=new_request_id(),
+        principal=caller.principal,
+        lease_id=lease.lease_id,
+        epoch=lease.epoch,
+        is_operator=caller.may(Role.OPERATOR),
+    )
+    await submit(api, heartbeat)
 
 
 async def _serve(api: Api, connection: Socket, lease: Lease) -> None:

@@ -26,7 +26,7 @@ from hostler.base.ids import LeaseId, NodeId
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import AcquireLease, HeartbeatLease, ReleaseLease
 from hostler.model import Lease
-from hostler.model.lease import LeaseOutcome, LeasePhase
+from hostler.model.lease import LeaseOutcome, LeasePhase, Share
 from hostler.model.record import Record
 from hostler.model.token import Role
 from hostler.wire.http import (
@@ -86,23 +86,30 @@ async def acquire(request: HttpRequest) -> Response[bytes]:
     api, caller = api_of(request), caller_of(request)
     asked = await body_of(request, AcquireRequest)
     _check_pool(caller, asked.pool)
-    accepted = await submit(
-        api,
-        AcquireLease(
-            pool=asked.pool,
-            fairness_key=asked.key,
-            requirement=required(asked.requires),
-            labels=asked.labels,
-            priority=asked.priority,
-            affinity_node_id=None
-            if asked.affinity_node_id is None
-            else NodeId(asked.affinity_node_id),
-            timeout_ms=asked.timeout_ms,
-            lease_ms=asked.lease_ms,
-            **common(request, caller.principal),
-        ),
-    )
+    accepted = await submit(api, _acquire(request, caller, asked))
     return answer(views.lease(await _settled(api, accepted.subject_id, asked.wait_ms)))
+
+
+def _acquire(request: HttpRequest, caller: Caller, asked: AcquireRequest) -> AcquireLease:
+    node_id, lease_id = asked.affinity_node_id, asked.affinity_lease_id
+    return AcquireLease(
+        pool=asked.pool,
+        fairness_key=asked.key,
+        requirement=required(asked.requires),
+        labels=asked.labels,
+        priority=asked.priority,
+        affinity_node_id=None if node_id is None else NodeId(node_id),
+        affinity_lease_id=None if lease_id is None else LeaseId(lease_id),
+        affinity_wait_ms=asked.affinity_wait_ms,
+        is_affinity_required=asked.is_affinity_required,
+        excluded_node_ids=tuple(NodeId(each) for each in asked.excluded_node_ids),
+        share=Share(asked.share),
+        ack_ms=asked.ack_ms,
+        timeout_ms=asked.timeout_ms,
+        lease_ms=asked.lease_ms,
+        is_operator=caller.may(Role.OPERATOR),
+        **common(request, caller.principal),
+    )
 
 
 @get(

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from hostler.cli import panels
 from hostler.cli.command import command, group, remote
 from hostler.cli.errors import CommandError, ExitCode
+from hostler.cli.lease_options import (
+    ExcludeOption,
+    LabelOption,
+    NearOnlyOption,
+    NearOption,
+    NearWaitOption,
+    NeedsOption,
+    ShareChoice,
+    ShareOption,
+    wishes,
+)
 from hostler.cli.output import OutputFormat, OutputOption, say_data
 from hostler.cli.remote import Remote
 from hostler.cli.terminal import note, say
@@ -44,6 +55,8 @@ _group = group("Hold warm nodes: a lease lasts until it is released or its heart
     "acquire",
     examples="""
     hostler lease acquire --pool runners
+    hostler lease acquire --pool runners --key build-42 --needs cores=2 --needs gpu=1
+    hostler lease acquire --pool runners --near l-000004 --near-wait 30s
     lease=$(hostler lease acquire --pool runners -o json | jq -r .lease_id)
     hostler run --lease $lease -- make test
     hostler lease release $lease
@@ -66,13 +79,37 @@ def acquire(
             help="Ends so long after the last heartbeat; else the pool's own.",
         ),
     ] = None,
+    ack_within: Annotated[
+        str | None,
+        typer.Option(
+            "--ack-within",
+            metavar="DURATION",
+            help="Take it back, the node untouched, unless it is renewed or used so soon.",
+        ),
+    ] = None,
+    needs: NeedsOption = None,
+    near: NearOption = None,
+    near_wait: NearWaitOption = "0",
+    near_only: NearOnlyOption = False,
+    exclude: ExcludeOption = None,
+    share: ShareOption = ShareChoice.ANY,
+    label: LabelOption = None,
 ) -> None:
     """Take a warm node and return at once; whoever has the id renews and releases it."""
     import asyncio
 
     from hostler.cli.leasing import acquire_lease
 
-    asked = _asked(pool, key, timeout, priority, lasts)
+    wanted = wishes(
+        needs=needs,
+        near=near,
+        near_wait=near_wait,
+        near_only=near_only,
+        exclude=exclude,
+        share=share,
+        label=label,
+    )
+    asked = _asked(pool, key, timeout, priority, lasts=lasts, ack_within=ack_within, **wanted)
     view = asyncio.run(acquire_lease(remote, asked))
     _say(view, output)
     if output is OutputFormat.TABLE:
@@ -94,16 +131,41 @@ def hold(
     key: KeyOption = "",
     timeout: TimeoutOption = "1m",
     priority: PriorityOption = 0,
+    needs: NeedsOption = None,
+    near: NearOption = None,
+    near_wait: NearWaitOption = "0",
+    near_only: NearOnlyOption = False,
+    exclude: ExcludeOption = None,
+    share: ShareOption = ShareChoice.ANY,
+    label: LabelOption = None,
 ) -> None:
     """Take a warm node and keep it, with heartbeats, until Ctrl-C; then release it."""
     import asyncio
 
     from hostler.cli.leasing import hold_lease
 
-    asyncio.run(hold_lease(remote, _asked(pool, key, timeout, priority, None)))
+    wanted = wishes(
+        needs=needs,
+        near=near,
+        near_wait=near_wait,
+        near_only=near_only,
+        exclude=exclude,
+        share=share,
+        label=label,
+    )
+    asyncio.run(hold_lease(remote, _asked(pool, key, timeout, priority, **wanted)))
 
 
-def _asked(pool: str, key: str, timeout: str, priority: int, lasts: str | None) -> AcquireRequest:
+def _asked(
+    pool: str,
+    key: str,
+    timeout: str,
+    priority: int,
+    *,
+    lasts: str | None = None,
+    ack_within: str | None = None,
+    **wanted: Any,
+) -> AcquireRequest:
     from hostler.base.units import duration_ms
     from hostler.wire.http import AcquireRequest
 
@@ -113,6 +175,8 @@ def _asked(pool: str, key: str, timeout: str, priority: int, lasts: str | None) 
         priority=priority,
         timeout_ms=0 if timeout == "0" else duration_ms(timeout),
         lease_ms=None if lasts is None else duration_ms(lasts),
+        ack_ms=None if ack_within is None else duration_ms(ack_within),
+        **wanted,
     )
 
 

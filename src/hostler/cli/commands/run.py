@@ -9,6 +9,16 @@ import typer
 from hostler.cli import panels
 from hostler.cli.command import command, remote
 from hostler.cli.errors import CommandError, ExitCode, report
+from hostler.cli.lease_options import (
+    ExcludeOption,
+    NearOnlyOption,
+    NearOption,
+    NearWaitOption,
+    NeedsOption,
+    ShareChoice,
+    ShareOption,
+    wishes,
+)
 from hostler.cli.remote import Remote
 
 
@@ -48,6 +58,12 @@ def run(
         str, typer.Option("--timeout", metavar="DURATION", help="Longest time in line for a node.")
     ] = "1m",
     priority: Annotated[int, typer.Option("--priority", help="Higher goes first.")] = 0,
+    needs: NeedsOption = None,
+    near: NearOption = None,
+    near_wait: NearWaitOption = "0",
+    near_only: NearOnlyOption = False,
+    exclude: ExcludeOption = None,
+    share: ShareOption = ShareChoice.ANY,
     env: Annotated[
         list[str] | None,
         typer.Option("--env", "-e", metavar="NAME=VALUE", help="For the command; repeatable."),
@@ -70,7 +86,8 @@ def run(
     Output and errors stream as they come, input is passed on, Ctrl-C and SIGTERM reach the
     command. It exits as the command did, with 128 and the number for a signal; 125 means that not
     the command failed but Hostler. The node goes back healthy whatever the command said, and as
-    poison when it could not run it.
+    poison when it could not run it. Its lease lasts for half a minute after the last heartbeat, so
+    a killed `hostler run` gives its node up soon.
     """
     import asyncio
 
@@ -84,6 +101,14 @@ def run(
             key=key,
             timeout=timeout,
             priority=priority,
+            wanted=wishes(
+                needs=needs,
+                near=near,
+                near_wait=near_wait,
+                near_only=near_only,
+                exclude=exclude,
+                share=share,
+            ),
             env=env or [],
             cwd=cwd,
             has_stdin=stdin,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from hostler.core.absorb import (
+    acquiring,
     agents,
     bundles,
     configuration,
@@ -51,7 +52,7 @@ def absorb(txn: Txn, one: AnyInput) -> None:
     """Write down what one input says; a request with an idempotency key only once."""
     match one:
         case AcquireLease():
-            leases.acquire(txn, one)  # keeps its own receipt: a refused wait is remembered too
+            acquiring.acquire(txn, one)  # keeps its own receipt: a refused wait is remembered too
         case Request() if one.idempotency_key:
             if not receipts.answer(txn, one):
                 _absorb(txn, one)
@@ -83,7 +84,7 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901  # one arm an input:
         case DrainNode():
             nodes.drain(txn, one)
         case AcquireLease():
-            leases.acquire(txn, one)
+            acquiring.acquire(txn, one)
         case CreateToken():
             tokens.create(txn, one)
         case RevokeToken():

@@ -107,6 +107,7 @@ def _pool(at: str, pool: Pool) -> Iterator[Problem]:
         ("lease_ms", 1),
         ("lease_ms_max", 1),
         ("lease_per_key_max", 1),
+        ("line_step_ms", 0),
         ("waiting_count_max", 0),
         ("use_count_max", 1),
         ("launch_count_max", 1),

@@ -7,7 +7,7 @@ Keeps:    INV-LEASE-1 (no more leases than slots), INV-LEASE-5 (who waits is tol
           INV-LEASE-6 (nobody waits for a pool that is disabled), INV-LEASE-7 (nor who could be
           served).
 Waits on: Reason.NO_CAPACITY, Reason.MACHINE_STARTING, Reason.LIMIT_REACHED,
-          Reason.OFFER_COOLING_DOWN, Reason.KEY_CAP_REACHED.
+          Reason.OFFER_COOLING_DOWN, Reason.KEY_CAP_REACHED, Reason.AFFINITY_WAIT.
 
 New requests join the line and the line is served in order, so nobody is overtaken who could have
 had the slot (G-07). A lease that no free slot fits, or whose key is at its cap, is passed over and
@@ -22,7 +22,8 @@ from typing import Final
 from hostler.core import limits
 from hostler.core.events import EventKind
 from hostler.core.holds import grant_lease, settle_lease
-from hostler.core.slots import could_ever_fit
+from hostler.core.slot_choice import slot_for
+from hostler.core.slots import could_ever_fit, may_serve_again
 from hostler.core.txn import Txn
 from hostler.core.waiting import why_waiting
 from hostler.model import Cooldown, Lease, Node, Pool
@@ -39,7 +40,12 @@ def reconcile(txn: Txn) -> None:
     for lease in leases:
         _tell_time(txn, lease)
     pools = dict.fromkeys(lease.pool for lease in leases)
-    pools.update(dict.fromkeys(node.pool for node in txn.changed(Node)))
+    nodes = txn.changed(Node)
+    pools.update(dict.fromkeys(node.pool for node in nodes))
+    if any(line.has_pinned(name) for name in pools):
+        for node in nodes:
+            if not may_serve_again(node):
+                _give_up_node(txn, node)
     pools.update(dict.fromkeys(key.partition("/")[0] for key in txn.changed_keys(Cooldown)))
     for name in txn.changed_keys(Pool):
         pools[name] = None
@@ -60,11 +66,39 @@ def _tell_time(txn: Txn, lease: Lease) -> None:
     """End a lease whose time has run out before anybody is served."""
     if lease.phase is LeasePhase.HELD:
         _expire(txn, lease)
-    elif lease.phase is LeasePhase.WAITING and lease.wait_deadline_at_ms < txn.now_ms:
-        _time_out(txn, lease)
+    elif lease.phase is LeasePhase.WAITING:
+        if lease.wait_deadline_at_ms < txn.now_ms:
+            _time_out(txn, lease)
+        elif lease.is_pinned:
+            _free_of_preference(txn, lease)
+
+
+def _free_of_preference(txn: Txn, lease: Lease) -> None:
+    """Let a lease take any node, once it has waited for the one for as long as it wanted."""
+    if not lease.is_affinity_required and (
+        lease.requested_at_ms + lease.affinity_wait_ms <= txn.now_ms
+    ):
+        txn.change(lease, is_pinned=False)
+
+
+def _give_up_node(txn: Txn, node: Node) -> None:
+    """Let those who wait for a node that will serve no more take another, or refuse them."""
+    fleet = txn.fleet
+    for lease_id in fleet.index.leases_waiting.pinned(node.pool, node.node_id):
+        lease = fleet.leases[lease_id]
+        if lease.is_affinity_required:
+            _refuse(
+                txn, lease, Reason.AFFINITY_GONE, f"node {node.node_id} will take no more leases"
+            )
+        else:
+            txn.change(lease, is_pinned=False)
 
 
 def _expire(txn: Txn, lease: Lease) -> None:
+    if not lease.is_acknowledged and (lease.expires_at_ms or 0) <= txn.now_ms:
+        detail = f"no heartbeat within {lease.ack_ms} ms of the grant (ack_ms)"
+        settle_lease(txn, lease, LeaseOutcome.UNACKNOWLEDGED, detail)
+        return
     if lease.expires_at_ms is not None and lease.expires_at_ms <= txn.now_ms:
         silent_ms = txn.now_ms - (lease.heartbeat_at_ms or 0)
         detail = f"no heartbeat for {silent_ms} ms (lease_ms {lease.lease_ms})"
@@ -119,7 +153,7 @@ def _grant_next(txn: Txn, pool: Pool) -> bool:
         return False
     for lease_id in fleet.index.leases_waiting.fronts(pool.name):
         lease = fleet.leases[lease_id]
-        node = _slot_for(txn, lease)
+        node = slot_for(fleet, lease)
         if node is None:
             continue
         ends_at_ms = None if pool.lease_ms_max is None else txn.now_ms + pool.lease_ms_max
@@ -127,15 +161,6 @@ def _grant_next(txn: Txn, pool: Pool) -> bool:
         grant_lease(txn, lease, node, ends_at_ms=ends_at_ms, is_last_use=is_last_use)
         return True
     return False
-
-
-def _slot_for(txn: Txn, lease: Lease) -> Node | None:
-    """Return the preferred node if it has a slot free, or else the next one that fits."""
-    free = txn.fleet.index.nodes_free
-    preferred = lease.affinity_node_id
-    if preferred is not None and free.has(preferred, lease.pool, lease.requirement):
-        return txn.fleet.nodes[preferred]
-    return txn.fleet.nodes.get(free.first(lease.pool, lease.requirement))
 
 
 def _refuse_unsatisfiable(txn: Txn, name: str) -> None:

@@ -23,7 +23,7 @@ from hostler.core.txn import Txn
 from hostler.model import Node
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
 from hostler.model.lease import LeaseOutcome
-from hostler.model.node import Health, NodePhase, NodeTrigger, Origin
+from hostler.model.node import Health, NodePhase, NodeTrigger, Origin, RetireReason
 from hostler.model.reason import Reason
 
 READS: Final = (Node,)
@@ -45,7 +45,8 @@ def _leave(txn: Txn, node: Node) -> None:
                 _begin_stop(txn, node)
                 return
             txn.note(node.node_id, Reason.IN_USE, "retires when nothing is held on it")
-            if node.phase is NodePhase.READY:
+            # A last use that its holder never takes up was none (`holds.settle_lease`).
+            if node.phase is NodePhase.READY and node.retire_reason is not RetireReason.USED_UP:
                 txn.move(node, NodeTrigger.RETIREMENT_STARTED, is_spare=False, spare_band=None)
         case NodePhase.STARTING:
             _begin_stop(txn, node)

@@ -105,6 +105,7 @@ def _pool(name: str, document: PoolDocument) -> Pool:
         lease_ms=duration_ms(document.lease),
         lease_ms_max=None if document.lease_max is None else duration_ms(document.lease_max),
         lease_per_key_max=document.leases_per_key_max,
+        line_step_ms=duration_ms(document.line_step),
         waiting_count_max=document.waiting_max,
         use_count_max=document.uses_max,
         launch_count_max=document.launches_max,

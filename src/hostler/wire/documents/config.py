@@ -154,7 +154,11 @@ class PoolDocument(Document, frozen=True, kw_only=True):
     lease_max: Duration | None = None
     """A lease ends so long after its grant, heartbeats or not."""
     leases_per_key_max: CountFromOne | None = None
-    """Leases that one fairness key may hold at once."""
+    """Nodes that the leases of one fairness key may be on at once. One more lease on a node that
+    the key holds already costs nothing."""
+    line_step: Duration = "1m"
+    """Time in line that one step of priority is worth, and that each node which a key holds already
+    costs it."""
     waiting_max: Count = 1_000
     """Length of the waiting line."""
     uses_max: CountFromOne | None = None

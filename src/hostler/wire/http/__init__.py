@@ -69,6 +69,7 @@ from hostler.wire.http.nodes import (
     NoteView,
     OfferView,
     PoolView,
+    TenantView,
     TierView,
 )
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
@@ -143,6 +144,7 @@ __all__ = [
     "ShapeView",
     "SpreadView",
     "StatusView",
+    "TenantView",
     "TierView",
     "TokenView",
     "WayView",

@@ -27,7 +27,20 @@ class AcquireRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     priority: Annotated[int, Meta(ge=-1_000_000, le=1_000_000)] = 0
     """Higher goes first."""
     affinity_node_id: str | None = None
-    """A node to prefer when it is free; never waited for."""
+    """A node to prefer when it is free."""
+    affinity_lease_id: str | None = None
+    """A former lease whose node to prefer; instead of `affinity_node_id`."""
+    affinity_wait_ms: Annotated[int, Meta(ge=0, le=TIMEOUT_MS_MAX)] = 0
+    """How long to wait for that node alone before another is taken."""
+    is_affinity_required: bool = False
+    """Take no other node."""
+    excluded_node_ids: Annotated[list[str], Meta(max_length=16)] = []
+    """Nodes not to take."""
+    share: Literal["none", "same_key", "any"] = "any"
+    """With whom to share a node that has several slots."""
+    ack_ms: Annotated[int, Meta(ge=1, le=TIMEOUT_MS_MAX)] | None = None
+    """Take the lease back, its node untouched, unless the first heartbeat comes so soon after the
+    grant."""
     timeout_ms: Annotated[int, Meta(ge=0, le=TIMEOUT_MS_MAX)] = 60_000
     """Longest time in line; 0 refuses at once when nothing is free."""
     lease_ms: Annotated[int, Meta(ge=1, le=TIMEOUT_MS_MAX)] | None = None
@@ -47,6 +60,13 @@ class LeaseView(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str]
     priority: int
     affinity_node_id: str | None
+    affinity_wait_ms: int
+    is_affinity_required: bool
+    excluded_node_ids: list[str]
+    share: str
+    ack_ms: int | None
+    is_acknowledged: bool
+    """False from the grant to the first heartbeat, where `ack_ms` was given."""
     phase: str
     """`waiting`, `held`, `settled` or `refused`."""
     phase_since_at_ms: int

@@ -45,6 +45,15 @@ class NoteView(msgspec.Struct, frozen=True, kw_only=True):
     since_at_ms: int
 
 
+class TenantView(msgspec.Struct, frozen=True, kw_only=True):
+    """Who held a slot of a node last, and how that ended."""
+
+    lease_id: str
+    key: str
+    outcome: str
+    ended_at_ms: int
+
+
 class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     """A place where work can run."""
 
@@ -82,6 +91,7 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     lease_count: int
     allocation_count: int
     use_count: int
+    last_tenant: TenantView | None
     idle_since_at_ms: int | None
     notes: list[NoteView]
 
