@@ -135,9 +135,12 @@ def pending() -> Call[PendingView]:
 # -- bundles ------------------------------------------------------------------------------------
 
 
-def submit_bundle(document: BundleDocument, *, key: str | None = None) -> Call[BundleView]:
-    """Create a bundle, or change what is desired of one."""
-    return _post("/v1/bundles", BundleView, document, key=key)
+def submit_bundle(
+    document: BundleDocument, *, at: int | None = None, key: str | None = None
+) -> Call[BundleView]:
+    """Create a bundle, or change what is desired of one; `at`: as planned at that revision."""
+    path = "/v1/bundles" if at is None else f"/v1/bundles?at={at}"
+    return _post(path, BundleView, document, key=key)
 
 
 def plan_bundle(document: BundleDocument) -> Call[PlanView]:

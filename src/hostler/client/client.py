@@ -128,9 +128,14 @@ class Client(Questions):
 
     # -- bundles ---------------------------------------------------------------------------------
 
-    async def submit_bundle(self, document: BundleDocument) -> BundleView:
-        """Create a bundle, or change what is desired of one."""
-        return await self._transport.send(calls.submit_bundle(document))
+    async def submit_bundle(self, document: BundleDocument, *, at: int | None = None) -> BundleView:
+        """Create a bundle, or change what is desired of one.
+
+        Args:
+            document: The bundle.
+            at: The revision of a plan: what comes of it must be what was planned, or it is refused.
+        """
+        return await self._transport.send(calls.submit_bundle(document, at=at))
 
     async def plan_bundle(self, document: BundleDocument) -> PlanView:
         """Return what would follow from submitting a bundle; changes nothing."""

@@ -229,9 +229,9 @@ class SyncClient:
             )
         )
 
-    def submit_bundle(self, document: BundleDocument) -> BundleView:
+    def submit_bundle(self, document: BundleDocument, *, at: int | None = None) -> BundleView:
         """As `Client.submit_bundle`."""
-        return self._loop.run(self._client.submit_bundle(document))
+        return self._loop.run(self._client.submit_bundle(document, at=at))
 
     def plan_bundle(self, document: BundleDocument) -> PlanView:
         """As `Client.plan_bundle`."""

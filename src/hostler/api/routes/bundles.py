@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from litestar import Response, delete, get, post
 
 from hostler.api.context import Api, api_of, caller_of
 from hostler.api.convert import bundles as views
 from hostler.api.errors import HttpRequest, missing
-from hostler.api.gateway import bundle_document, common, submit
+from hostler.api.gateway import accepted_of, bundle_document, common, submit
 from hostler.api.http import (
     PAGING,
     Operation,
@@ -27,6 +29,9 @@ from hostler.model import Bundle, Replica
 from hostler.model.token import Role
 from hostler.wire.documents import BundleDocument
 from hostler.wire.http import BundleView, Page, ReplicaView
+
+REVISION_MAX: Final = 2**53 - 1
+"""What every JSON reader can hold."""
 
 
 async def _view(api: Api, bundle_id: str) -> BundleView:
@@ -50,6 +55,9 @@ async def _view(api: Api, bundle_id: str) -> BundleView:
             status=201,
             role=Role.OPERATOR,
             statuses=(404, 409),
+            parameters=(
+                Parameter("at", "integer", "Only what was planned at this revision; else a 409."),
+            ),
         )
     ),
 )
@@ -57,7 +65,12 @@ async def submit_one(request: HttpRequest) -> Response[bytes]:
     """Answers 200 when nothing had to be changed."""
     api, caller = api_of(request), caller_of(request)
     document = await bundle_document(request)
-    accepted = await submit(api, submit_bundle(document, **common(request, caller.principal)))
+    submission = submit_bundle(document, **common(request, caller.principal))
+    at = Query(request).number("at", most=REVISION_MAX)
+    if at is None:
+        accepted = await submit(api, submission)
+    else:
+        accepted = accepted_of(await api.engine.submit_planned(submission, at))
     return answer(await _view(api, document.bundle), 200 if accepted.is_repeat else 201)
 
 

@@ -53,6 +53,7 @@ def register(app: typer.Typer) -> None:
         examples="""
         hostler apply -f examples/live-channel.yaml
         hostler apply -f bundles/ --wait
+        hostler apply -f channel.yaml --at 4711
         cat channel.yaml | hostler apply -f -
         """,
     )(apply)
@@ -86,6 +87,10 @@ def apply(
     file: FilesOption,
     output: OutputOption = OutputFormat.TABLE,
     *,
+    at: Annotated[
+        int | None,
+        typer.Option("--at", metavar="REV", help="Only what `plan` said at this revision."),
+    ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Return when every replica is ready.")
     ] = False,
@@ -104,8 +109,13 @@ def apply(
 
     timeout_ms = duration_ms(timeout)
     readings = read_bundle_files(file)
+    if at is not None and len(readings) != 1:
+        raise CommandError(
+            "--at goes with one bundle: applying the first changes what was planned for the next",
+            code=ExitCode.BAD_INPUT,
+        )
     plans = _plans(remote.client, readings)
-    views = [remote.client.submit_bundle(reading.require()) for reading in readings]
+    views = [remote.client.submit_bundle(reading.require(), at=at) for reading in readings]
     match output:
         case OutputFormat.JSON | OutputFormat.YAML:
             say_data({"items": views}, output)
@@ -169,7 +179,7 @@ def plan_lines(view: PlanView) -> list[str]:
         parts.append(f"{counted(view.launch_count, 'machine')} would be launched{money}")
     if view.protection is not None and view.replicas:
         lines += protection_lines(view.protection)
-    return [*lines, f"{', '.join(parts)}; nothing was changed"]
+    return [*lines, f"{', '.join(parts)}; nothing was changed (revision {view.revision})"]
 
 
 def _planned_line(one: PlannedReplica, width: int) -> str:
