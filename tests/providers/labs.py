@@ -32,6 +32,9 @@ from hostler.ports.provider import (
     Secret,
     Throttled,
 )
+from hostler.providers.fake.provider import Failure
+from hostler.providers.fake.provider import FakeOptions as FakeFilesOptions
+from hostler.providers.fake.provider import FakeProvider as FakeFilesProvider
 from hostler.providers.local.processes import pids_by_machine, pids_of
 from hostler.providers.local.provider import AgentArgv, LocalOptions, LocalProvider
 from hostler.providers.local.tags import MACHINE_MARK, machine_id_of, make_home
@@ -94,6 +97,55 @@ class FakeLab:
     async def _fail(self, error: ProviderFailed, *, is_done: bool = False) -> None:
         self.cloud.fail_next("launch", error, is_done=is_done)
         await (await self.open()).launch(self.request("n-9/launch/1"))
+
+    def never_fails_with(self) -> Mapping[type[ProviderFailed], str]:
+        return {}
+
+
+class FakeFilesLab:
+    """The installed fake provider: its platform is a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clock = SystemClock()
+
+    async def open(self, fleet_id: str = "f-ours") -> FakeFilesProvider:
+        return FakeFilesProvider(
+            ProviderContext(fleet_id=fleet_id, folder=self.folder, clock=self.clock)
+        )
+
+    def request(self, token: str, fleet_id: str = "f-ours") -> LaunchRequest:
+        return launch_request(token, fleet_id, FakeFilesOptions())
+
+    async def leave_half_born(self, request: LaunchRequest) -> None:
+        options = FakeFilesOptions(fail_every=1, failure="outcome_unknown")
+        call = (await self.open()).launch(msgspec.structs.replace(request, options=options))
+        await asyncio.gather(call, return_exceptions=True)
+
+    async def make_foreign(self) -> MachineId:
+        machine = await (await self.open("f-nobody")).launch(self.request("x", "f-nobody"))
+        return machine.machine_id
+
+    async def is_running(self, machine_id: MachineId) -> bool:
+        return (self.folder / "machines" / f"{machine_id}.json").exists()
+
+    def provocations(self) -> Mapping[type[ProviderFailed], Provocation]:
+        codes: dict[type[ProviderFailed], Failure] = {
+            RequestInvalid: "request_invalid",
+            CapacityUnavailable: "capacity_unavailable",
+            QuotaExceeded: "quota_exceeded",
+            CredentialsRejected: "credentials_rejected",
+            Throttled: "throttled",
+            OutcomeUnknown: "outcome_unknown",
+        }
+        return {
+            kind: Provocation(partial(self._fail, code), has_effect=kind is OutcomeUnknown)
+            for kind, code in codes.items()
+        }
+
+    async def _fail(self, code: Failure) -> None:
+        options = FakeFilesOptions(fail_every=1, failure=code)
+        await (await self.open()).launch(launch_request("n-9/launch/1", "f-ours", options))
 
     def never_fails_with(self) -> Mapping[type[ProviderFailed], str]:
         return {}

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hostler.testing.provider_conformance import ProviderConformance
-from tests.providers.labs import FakeLab, LocalLab
+from hostler.testing.provider_conformance import CommandConformance, ProviderConformance
+from tests.providers.docker_lab import DockerLab
+from tests.providers.labs import FakeFilesLab, FakeLab, LocalLab
+from tests.providers.ssh_lab import SshLab
 
 
 class TestFakeProvider(ProviderConformance):
@@ -21,9 +23,29 @@ class TestFakeProviderThatTakesItsTimeToStop(ProviderConformance):
         return FakeLab(stop_ms=20)
 
 
+class TestInstalledFakeProvider(ProviderConformance, CommandConformance):
+    @pytest.fixture
+    def lab(self, tmp_path: Path) -> FakeFilesLab:
+        return FakeFilesLab(tmp_path / "fake")
+
+
 class TestLocalProvider(ProviderConformance):
     @pytest.fixture
     def lab(self, tmp_path: Path) -> Iterator[LocalLab]:
         lab = LocalLab(tmp_path / "local")
         yield lab
         lab.clean_up()
+
+
+@pytest.mark.slow
+class TestDockerProvider(ProviderConformance, CommandConformance):
+    @pytest.fixture
+    def lab(self, docker_lab: DockerLab) -> DockerLab:
+        return docker_lab
+
+
+@pytest.mark.slow
+class TestSshProvider(ProviderConformance, CommandConformance):
+    @pytest.fixture
+    def lab(self, ssh_lab: SshLab) -> SshLab:
+        return ssh_lab

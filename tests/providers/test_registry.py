@@ -22,7 +22,7 @@ def registry(tmp_path: Path) -> Registry:
 
 
 def test_installed_and_given_providers_are_found_by_name(registry: Registry) -> None:
-    assert registry.names() == ["fake", "local"]
+    assert registry.names() == ["docker", "fake", "local", "ssh"]
     assert registry.kind("local").options_type is LocalOptions
 
 
@@ -40,7 +40,7 @@ async def test_a_provider_is_opened_once_in_a_folder_of_its_own(
 def test_an_unknown_name_is_answered_with_the_nearest(registry: Registry) -> None:
     with pytest.raises(RequestInvalid, match="did you mean local") as refused:
         registry.kind("locl")
-    assert refused.value.fields["known"] == "fake, local"
+    assert refused.value.fields["known"] == "docker, fake, local, ssh"
 
 
 @pytest.mark.parametrize(

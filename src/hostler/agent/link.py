@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import random
 import ssl
-from collections.abc import Callable
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx
@@ -133,28 +134,85 @@ def _hint(error: InvalidStatus) -> str:
     return "is this the address of a Hostler server?"
 
 
+class Wire(Protocol):
+    """An open connection to the server: texts both ways, in order."""
+
+    def __aiter__(self) -> AsyncIterator[str | bytes]:
+        """Yield what the server sends, to the end of the connection."""
+        ...
+
+    async def send(self, text: str) -> None:
+        """Send a text."""
+        ...
+
+    def abort(self) -> None:
+        """End the connection without a word."""
+        ...
+
+
+Dial = Callable[[], AbstractAsyncContextManager[Wire]]
+"""Opens a connection to the server for the time of a block."""
+
+
+class _WebSocket:
+    """A `Wire` that is a WebSocket."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+        self.send: Callable[[str], Coroutine[Any, Any, None]] = connection.send
+
+    def __aiter__(self) -> AsyncIterator[str | bytes]:
+        return aiter(self._connection)
+
+    def abort(self) -> None:
+        # A peer that does not answer would make a closing handshake wait.
+        self._connection.transport.abort()
+
+
+def websocket_dial(server_url: str, credential: str, tls: ssl.SSLContext | None = None) -> Dial:
+    """Return what opens WebSockets to a server, as the agent that the credential says."""
+    parts = urlsplit(server_url.rstrip("/") + AGENT_LINK_PATH)
+    url = urlunsplit(parts._replace(scheme={"https": "wss"}.get(parts.scheme, "ws")))
+
+    @contextlib.asynccontextmanager
+    async def dial() -> AsyncIterator[Wire]:
+        try:
+            connecting = connect(
+                url,
+                additional_headers={"Authorization": f"Bearer {credential}"},
+                ssl=tls,
+                compression=None,
+                max_size=FRAME_BYTES_MAX,
+                open_timeout=CONNECT_WITHIN_S,
+                close_timeout=1,
+                # Our own heartbeat watches over the connection.
+                ping_interval=None,
+            )
+        except InvalidURI as error:
+            raise LinkBroken("server_url_bad", "this is no address of a server") from error
+        async with connecting as connection:
+            yield _WebSocket(connection)
+
+    return dial
+
+
 class AgentLink:
     """Keeps a connection to the server for as long as it runs."""
 
     def __init__(
         self,
-        server_url: str,
-        credential: str,
+        dial: Dial,
         post: Callable[[Input], None],
         tasks: Tasks,
         *,
         backoff: Backoff,
-        tls: ssl.SSLContext | None = None,
     ) -> None:
-        parts = urlsplit(server_url.rstrip("/") + AGENT_LINK_PATH)
-        self._url = urlunsplit(parts._replace(scheme={"https": "wss"}.get(parts.scheme, "ws")))
-        self._credential = credential
+        self._dial = dial
         self._post = post
         self._tasks = tasks
         self._backoff = backoff
-        self._tls = tls
         self._session: LinkSession | None = None
-        self._connection: ClientConnection | None = None
+        self._connection: Wire | None = None
         self._is_welcome = False
         self._outgoing: asyncio.Queue[str] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
@@ -186,8 +244,7 @@ class AgentLink:
         connection = self._connection
         if connection is not None:
             LOG.info("reconnecting", reason=reason)
-            # A peer that does not answer would make a closing handshake wait.
-            connection.transport.abort()
+            connection.abort()
 
     def disconnect(self, reason: str) -> None:
         """Leave this connection and make no other."""
@@ -216,21 +273,7 @@ class AgentLink:
             await asyncio.sleep(self._backoff.take())
 
     async def _connect_once(self) -> None:
-        try:
-            connecting = connect(
-                self._url,
-                additional_headers={"Authorization": f"Bearer {self._credential}"},
-                ssl=self._tls,
-                compression=None,
-                max_size=FRAME_BYTES_MAX,
-                open_timeout=CONNECT_WITHIN_S,
-                close_timeout=1,
-                # Our own heartbeat watches over the connection.
-                ping_interval=None,
-            )
-        except InvalidURI as error:
-            raise LinkBroken("server_url_bad", "this is no address of a server") from error
-        async with connecting as connection:
+        async with self._dial() as connection:
             self._connection = connection
             self._outgoing = asyncio.Queue()
             session = self._session
@@ -251,7 +294,7 @@ class AgentLink:
                 await asyncio.gather(writing, return_exceptions=True)
                 self._post(LinkClosed())
 
-    async def _write(self, connection: ClientConnection) -> None:
+    async def _write(self, connection: Wire) -> None:
         while True:
             text = await self._outgoing.get()
             await connection.send(text)

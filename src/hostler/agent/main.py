@@ -33,7 +33,7 @@ from hostler.agent.core.inputs import Input, StopAsked
 from hostler.agent.core.state import AgentSettings
 from hostler.agent.folder import DataFolder
 from hostler.agent.inventory import DeclaredShape, read_inventory
-from hostler.agent.link import AgentLink, Backoff, join, tls_context
+from hostler.agent.link import AgentLink, Backoff, join, tls_context, websocket_dial
 from hostler.agent.runtime.environment import LEASE_MARK, PATH_DEFAULT, NodeIdentity
 from hostler.agent.shell import AgentShell
 from hostler.agent.tasks import Tasks
@@ -192,15 +192,11 @@ async def _live(
         path=os.environ.get("PATH", PATH_DEFAULT),
     )
 
+    tls = tls_context(options.server_url, options.ca_file)
+    dial = websocket_dial(options.server_url, identity.credential, tls)
+
     def connect(post: Callable[[Input], None], tasks: Tasks) -> AgentLink:
-        return AgentLink(
-            options.server_url,
-            identity.credential,
-            post,
-            tasks,
-            backoff=Backoff(options.reconnect_ms_max / 1_000),
-            tls=tls_context(options.server_url, options.ca_file),
-        )
+        return AgentLink(dial, post, tasks, backoff=Backoff(options.reconnect_ms_max / 1_000))
 
     shell = AgentShell(settings, data, node, connect)
     signals.post = shell.post

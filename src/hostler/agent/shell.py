@@ -1,14 +1,12 @@
-"""Runs the core: gives it what happened, carries out what it decides, wakes it when it is time."""
+"""Carries out what the core decides, on the node that it runs on."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final, assert_never
 
 import structlog
 
-from hostler.agent.clock import Clock
 from hostler.agent.core.effects import (
     ClearLease,
     CloseStream,
@@ -33,8 +31,8 @@ from hostler.agent.core.effects import (
     WriteExec,
 )
 from hostler.agent.core.inputs import Input, ProbeAnswered, Started
-from hostler.agent.core.state import AgentSettings, AgentState
-from hostler.agent.core.step import step
+from hostler.agent.core.state import AgentSettings
+from hostler.agent.core_loop import CoreLoop
 from hostler.agent.exec import ExecRunner
 from hostler.agent.folder import DataFolder
 from hostler.agent.link import AgentLink
@@ -43,14 +41,9 @@ from hostler.agent.runtime.environment import NodeIdentity, work_folder
 from hostler.agent.runtime.process import ProcessRuntime
 from hostler.agent.streams import LogStreams
 from hostler.agent.tasks import Tasks
-from hostler.base.errors import Defect
 from hostler.wire.work import ExecReadiness, Inventory
 
 LOG: Final = structlog.get_logger("hostler.agent")
-
-WAIT_S_MAX: Final = 1.0
-"""Longest wait between two looks at the clock. Timers stand still while the machine sleeps, the
-clock that authority is measured by does not."""
 
 SupervisionEffect = (
     StartSupervisor
@@ -76,30 +69,21 @@ class AgentShell:
         node: NodeIdentity,
         connect: Callable[[Callable[[Input], None], Tasks], AgentLink],
     ) -> None:
-        self._state = AgentState(settings=settings)
         self._data = data
-        self._clock = Clock()
-        self._inputs: list[Input] = []
-        self._woken = asyncio.Event()
-        self._exit: Exit | None = None
-        self._failure: BaseException | None = None
-        self._tasks = Tasks(self._fail)
+        self._core = CoreLoop(settings, self._perform)
+        self.post = self._core.post
+        self._tasks = Tasks(self._core.fail)
         self._link = connect(self.post, self._tasks)
         self._runtime = ProcessRuntime(data, node, self.post, self._tasks)
         self._execs = ExecRunner(data, node, self.post, self._link.send, self._tasks)
         self._logs = LogStreams(data, self.post, self._link.send, self._tasks)
-
-    def post(self, happened: Input) -> None:
-        """Have the core know about something soon."""
-        self._inputs.append(happened)
-        self._woken.set()
 
     async def run(self, inventory: Inventory) -> int:
         """Live until the core says that it is over; gives the exit code."""
         self._runtime.open()
         try:
             found = await self._runtime.find()
-            LOG.info("agent started", node=self._state.settings.node_id, adopted=len(found))
+            LOG.info("agent started", node=self._core.settings.node_id, adopted=len(found))
             self.post(
                 Started(
                     inventory=inventory,
@@ -109,45 +93,22 @@ class AgentShell:
                 )
             )
             self._link.open()
-            while self._exit is None:
-                await self._turn()
-            LOG.info("agent ends", reason=self._exit.reason)
-            return self._exit.code
+            end = await self._core.run()
+            LOG.info("agent ends", reason=end.reason)
+            return end.code
         finally:
             await self._close()
 
     def _authority(self, *, is_needed: bool) -> int | None:
         """Read until when our last life was authorised; work without a word about it was never."""
-        until_at_ms = self._data.read_authority(self._clock)
+        until_at_ms = self._data.read_authority(self._core.clock)
         return 0 if until_at_ms is None and is_needed else until_at_ms
-
-    async def _turn(self) -> None:
-        if self._failure is not None:
-            raise Defect("agent_task_failed", "a part of the agent failed") from self._failure
-        self._woken.clear()
-        inputs, self._inputs = self._inputs, []
-        answer = step(self._state, inputs, self._clock.now_ms())
-        for effect in answer.effects:
-            self._perform(effect)
-        if self._exit is not None or self._inputs:
-            return
-        wait_s = WAIT_S_MAX
-        if answer.next_wake_at_ms is not None:
-            wait_s = min(wait_s, max(0, answer.next_wake_at_ms - self._clock.now_ms()) / 1_000)
-        try:
-            await asyncio.wait_for(self._woken.wait(), wait_s)
-        except TimeoutError:
-            return
 
     async def _close(self) -> None:
         await self._execs.close()
         await self._link.close()
         await self._tasks.cancel_all()
         self._runtime.close()
-
-    def _fail(self, failure: BaseException) -> None:
-        self._failure = failure
-        self._woken.set()
 
     def _perform(self, effect: Effect) -> None:
         match effect:
@@ -158,9 +119,9 @@ class AgentShell:
             case Disconnect():
                 self._link.disconnect(effect.reason)
             case RememberAuthority():
-                self._data.write_authority(self._clock.to_boot_ms(effect.until_at_ms))
+                self._data.write_authority(self._core.clock.to_boot_ms(effect.until_at_ms))
             case Exit():
-                self._exit = effect
+                self._core.end(effect)
             case (
                 StartExec()
                 | WriteExec()

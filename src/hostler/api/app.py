@@ -16,6 +16,7 @@ from litestar.types import Message, Scope
 from hostler.api import limits, openapi
 from hostler.api.auth import DEVELOPMENT_HEADER, authorize
 from hostler.api.context import CALLER_KEY, Api, Caller
+from hostler.api.deputies.deputies import Deputies
 from hostler.api.errors import answer_error, log_socket_error
 from hostler.api.links.links import AgentLinks
 from hostler.api.routes import ROUTES
@@ -41,10 +42,13 @@ def create_app(engine: Engine, links: AgentLinks, *, is_loopback: bool) -> Lites
     @contextlib.asynccontextmanager
     async def run(_: Litestar) -> AsyncIterator[None]:
         watching = asyncio.create_task(links.watch())
+        deputies = Deputies(links)
+        await deputies.start()
         try:
             yield
         finally:
             api.stopping.set()
+            await deputies.close()
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
             await links.close()

@@ -55,3 +55,18 @@ a peer could do with empty ones."""
 
 SHUTDOWN_MS_MAX: Final = 3_000
 """How long a stopping server waits for answers under way; streams are ended at once."""
+
+MACHINE_CALL_MS_MAX: Final = 30_000
+"""How long a provider may take over one call into a machine: an engine that pulls itself together
+or a host behind a slow link answers in less, and nobody is held up but the machine's own node."""
+
+MACHINE_RETRY_MS_MIN: Final = 250
+MACHINE_RETRY_MS_MAX: Final = 10_000
+"""First and longest pause after a call into a machine that failed."""
+
+MACHINE_PROBE_EVERY_MS: int = 10_000
+"""How often a deputy looks at its machine: a thousand machines are a hundred looks a second."""
+
+MACHINE_PROBE_FAILURES_MAX: Final = 2
+"""Looks that fail in a row until the machine's node is not heard any more: one lost packet is not
+an illness."""

@@ -75,6 +75,7 @@ class Engine:
         self._loop: Loop | None = None
         self._dispatcher: Dispatcher | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._node_followers: list[Callable[[Node], None]] = []
         self._ended: asyncio.Future[BaseException | None] | None = None
         self._looking_back = asyncio.Lock()
 
@@ -82,6 +83,10 @@ class Engine:
         """Tell the engine who reaches agents; before `start`. Without it nobody is reached."""
         check(self._loop is None, "engine_started", "attach the agents before the start")
         self._agents = agents
+
+    def follow_nodes(self, follower: Callable[[Node], None]) -> None:
+        """Have somebody told of every node that has changed, once that is durable."""
+        self._node_followers.append(follower)
 
     # -- starting and stopping ---------------------------------------------------------------
 
@@ -329,6 +334,8 @@ class Engine:
         for (kind, _), record in delta.changes.items():
             if kind == Node.KIND and isinstance(record, Node):
                 self._dismiss_if_retired(record)
+                for follower in self._node_followers:
+                    follower(record)
 
     def _dismiss_if_retired(self, node: Node) -> None:
         if node.phase is NodePhase.RETIRED:

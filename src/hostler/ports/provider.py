@@ -8,9 +8,9 @@ takes too long, and the core decides what a failure means. Every provider passes
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 import msgspec
 
@@ -18,6 +18,9 @@ from hostler.base.errors import Effect, Failed
 from hostler.base.ids import MachineId, NodeId
 from hostler.model.pool import Offer
 from hostler.ports.clock import Clock
+
+PROVIDER_API_VERSION: Final = 1
+"""Of what this file says. It rises when a provider written for it would no longer do."""
 
 
 class Secret:
@@ -124,13 +127,33 @@ class ProviderContext(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
 
 
+class SelfCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a provider has looked at for an operator, without changing anything."""
+
+    subject: str
+    """What was looked at: a host, an image, an account."""
+    is_good: bool
+    detail: str
+    """What was found; where it is not good, what to do about it."""
+
+
 class ProviderKind(msgspec.Struct, frozen=True, kw_only=True):
     """What the entry point group `hostler.providers` finds: how to check options, and to open."""
 
     name: str
+    api_version: int
+    """The number that `PROVIDER_API_VERSION` had when the provider was written: a literal."""
     options_type: type[msgspec.Struct]
     """The shape of a tier's `options`; unknown fields must be forbidden."""
     open: Callable[[ProviderContext], Provider]
+    has_agents: bool = True
+    """Whether its machines run an agent of ours. Where they do not, what is opened is a
+    `hostler.ports.commands.CommandProvider`, and the server acts as their agent."""
+    check: Callable[[ProviderContext, msgspec.Struct], Awaitable[Sequence[SelfCheck]]] | None = None
+    """Looks whether a tier with these options could launch: credentials, reachability, images. It
+    changes nothing anywhere. `None`: there is nothing to look at."""
+    problems: Callable[[msgspec.Struct], Sequence[str]] | None = None
+    """Says what is wrong with options that fit their type, such as two that exclude each other."""
 
 
 class ProviderFailed(Failed):

@@ -18,6 +18,7 @@ from hostler.base.ids import MachineId, numbered
 from hostler.model.pool import Offer
 from hostler.ports.clock import Clock
 from hostler.ports.provider import (
+    PROVIDER_API_VERSION,
     LaunchRequest,
     Machine,
     ProviderContext,
@@ -212,4 +213,9 @@ def fake_provider_kind(cloud: FakeCloud, name: str = "fake") -> ProviderKind:
     def opened(context: ProviderContext) -> FakeProvider:
         return FakeProvider(context.fleet_id, context.clock, cloud)
 
-    return ProviderKind(name=name, options_type=FakeOptions, open=opened)
+    return ProviderKind(
+        name=name,
+        api_version=PROVIDER_API_VERSION,
+        options_type=FakeOptions,
+        open=opened,
+    )

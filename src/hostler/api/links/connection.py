@@ -15,7 +15,7 @@ from hostler.api.links.socket import (
     CLOSE_POLICY,
     CLOSE_PROTOCOL,
     CLOSE_TRY_AGAIN,
-    Socket,
+    LinkSocket,
     SocketClosed,
 )
 from hostler.api.links.streams import StreamMessage
@@ -47,7 +47,7 @@ from hostler.wire.version import LINK_PROTOCOL, negotiate
 _log = structlog.get_logger(__name__)
 
 
-async def serve_agent(links: AgentLinks, socket: Socket, credential: NodeCredential) -> None:
+async def serve_agent(links: AgentLinks, socket: LinkSocket, credential: NodeCredential) -> None:
     """Speak with an agent whose credential is ours, until the connection ends."""
     try:
         await socket.accept()
@@ -67,7 +67,7 @@ async def serve_agent(links: AgentLinks, socket: Socket, credential: NodeCredent
         return
 
 
-async def _opening(socket: Socket) -> Hello:
+async def _opening(socket: LinkSocket) -> Hello:
     async with asyncio.timeout(limits.LINK_OPENING_MS_MAX / 1_000):
         message = decode_opening_from_agent(await socket.receive())
     if not isinstance(message, Hello):
@@ -101,7 +101,7 @@ def _admit(links: AgentLinks, credential: NodeCredential, hello: Hello) -> Node 
     return node
 
 
-async def _converse(links: AgentLinks, socket: Socket, node: Node, hello: Hello) -> None:
+async def _converse(links: AgentLinks, socket: LinkSocket, node: Node, hello: Hello) -> None:
     connection = Connection()
     session, is_new = _session_for(links, node, hello)
     # Connected first, so that commands which follow from the hello find the link; what they put
@@ -123,7 +123,7 @@ async def _converse(links: AgentLinks, socket: Socket, node: Node, hello: Hello)
 
 
 async def _carry(
-    links: AgentLinks, socket: Socket, session: AgentSession, connection: Connection
+    links: AgentLinks, socket: LinkSocket, session: AgentSession, connection: Connection
 ) -> None:
     """Carry frames both ways until either way ends."""
     writing = asyncio.create_task(_write(socket, connection))
@@ -184,14 +184,14 @@ def _said(session: AgentSession, hello: Hello) -> AgentSaidHello:
     )
 
 
-async def _write(socket: Socket, connection: Connection) -> None:
+async def _write(socket: LinkSocket, connection: Connection) -> None:
     while (text := await connection.take()) is not None:
         await socket.send(text)
     await socket.close(CLOSE_TRY_AGAIN, connection.ending or "")
 
 
 async def _read(
-    links: AgentLinks, socket: Socket, session: AgentSession, connection: Connection
+    links: AgentLinks, socket: LinkSocket, session: AgentSession, connection: Connection
 ) -> None:
     while True:
         text = await socket.receive()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 from litestar import WebSocket
@@ -25,6 +25,26 @@ REASON_BYTES_MAX: Final = 120
 
 class SocketClosed(Exception):
     """The peer has gone."""
+
+
+class LinkSocket(Protocol):
+    """What an agent's link is carried by: a `Socket`, or what does as much within one process."""
+
+    async def accept(self) -> None:
+        """See `Socket.accept`."""
+        ...
+
+    async def receive(self) -> str | bytes:
+        """See `Socket.receive`."""
+        ...
+
+    async def send(self, text: str) -> None:
+        """See `Socket.send`."""
+        ...
+
+    async def close(self, code: int = ..., reason: str = ...) -> None:
+        """See `Socket.close`."""
+        ...
 
 
 class Socket:

@@ -4,6 +4,7 @@ from hostler.engine.translate.agents import (
     agent_command,
     allocation_fact,
     allocation_facts,
+    inventory_of,
     shape_of,
 )
 from hostler.engine.translate.bundles import submit_bundle
@@ -18,6 +19,7 @@ __all__ = [
     "allocation_fact",
     "allocation_facts",
     "apply_configuration",
+    "inventory_of",
     "new_fleet_id",
     "provider_problems",
     "shape_of",

@@ -132,6 +132,25 @@ def shape_of(inventory: work.Inventory) -> Shape:
     )
 
 
+def inventory_of(shape: Shape) -> work.Inventory:
+    """Write what an offer promises as what an agent reports."""
+    return work.Inventory(
+        capacity=shape.capacity,
+        cores_milli=shape.cores_milli,
+        memory_bytes=shape.memory_bytes,
+        capabilities=None
+        if shape.capabilities is None
+        else [
+            work.Capability(name=one.name, count=one.count, attributes=dict(one.attributes))
+            for one in shape.capabilities
+        ],
+        devices=[
+            work.Device(kind=one.kind, id=one.device_id, attributes=dict(one.attributes))
+            for one in shape.devices
+        ],
+    )
+
+
 def _attributes(attributes: dict[str, work.AttributeValue]) -> dict[str, str]:
     """Write values as people write them in requirements."""
     return {

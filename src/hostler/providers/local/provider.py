@@ -290,5 +290,7 @@ class LocalProvider:
         self._children -= {pid for pid in list(self._children) if reap(pid)}
 
 
-PROVIDER: Final = ProviderKind(name="local", options_type=LocalOptions, open=LocalProvider)
+PROVIDER: Final = ProviderKind(
+    name="local", api_version=1, options_type=LocalOptions, open=LocalProvider
+)
 """What the entry point leads to."""

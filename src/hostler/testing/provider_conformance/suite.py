@@ -99,16 +99,16 @@ class ProviderConformance:
     async def test_a_lost_answer_is_asked_for_again(self, lab: ProviderLab) -> None:
         provider = await lab.open()
         request = lab.request("n-1/launch/1")
-        await _cut_short(provider.launch(request))
+        await cut_short(provider.launch(request))
         machine = await provider.launch(request)
         assert await listed(provider) == [machine]
 
     async def test_a_call_that_is_cut_short_does_no_harm(self, lab: ProviderLab) -> None:
         provider = await lab.open()
         machine = await provider.launch(lab.request("n-1/launch/1"))
-        await _cut_short(provider.get(machine.machine_id))
+        await cut_short(provider.get(machine.machine_id))
         assert await listed(provider) == [machine]
-        await _cut_short(provider.stop(machine.machine_id))
+        await cut_short(provider.stop(machine.machine_id))
         await end(provider, machine.machine_id)
         assert await listed(provider) == []
 
@@ -206,7 +206,7 @@ class ProviderConformance:
         assert len({offer.name for offer in offers}) == len(offers)
 
 
-async def _cut_short(call: Coroutine[Any, Any, object]) -> None:
+async def cut_short(call: Coroutine[Any, Any, object]) -> None:
     """Begin a call and give it up, as the engine does when its deadline passes."""
     task = asyncio.ensure_future(call)
     await asyncio.sleep(0)
