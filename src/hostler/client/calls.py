@@ -25,6 +25,7 @@ from hostler.wire.http import (
     DrainRequest,
     ExplainView,
     HeartbeatRequest,
+    LabelsRequest,
     LeaseView,
     NodeView,
     Page,
@@ -204,6 +205,12 @@ def node(node_id: str) -> Call[NodeView]:
 def cordon_node(node_id: str, reason: str = "") -> Call[NodeView]:
     """Let nothing new onto a node."""
     return _post(f"/v1/nodes/{segment(node_id)}/cordon", NodeView, CordonRequest(reason=reason))
+
+
+def label_node(node_id: str, labels: dict[str, str]) -> Call[NodeView]:
+    """Give a node labels; an empty value takes one away."""
+    body = LabelsRequest(labels=labels)
+    return _post(f"/v1/nodes/{segment(node_id)}/labels", NodeView, body)
 
 
 def uncordon_node(node_id: str) -> Call[NodeView]:

@@ -34,6 +34,7 @@ class EventKind(StrEnum):
     NODE_SUSPECTED = "node_suspected"
     NODE_HEARD_AGAIN = "node_heard_again"
     NODE_LOST = "node_lost"
+    NODE_LABELLED = "node_labelled"
     NODE_CORDONED = "node_cordoned"
     NODE_UNCORDONED = "node_uncordoned"
     NODE_DRAIN_STARTED = "node_drain_started"

@@ -97,6 +97,14 @@ class CordonNode(Request, frozen=True, kw_only=True, tag="cordon_node"):
     reason: str = ""
 
 
+class LabelNode(Request, frozen=True, kw_only=True, tag="label_node"):
+    """Give a node labels, or take some away."""
+
+    node_id: NodeId
+    labels: dict[str, str]
+    """By name; an empty value takes the label away."""
+
+
 class UncordonNode(Request, frozen=True, kw_only=True, tag="uncordon_node"):
     """Let new work onto a node again; ends its drain too."""
 
@@ -308,6 +316,7 @@ AnyRequest = (
     | DeleteBundle
     | StartJob
     | CordonNode
+    | LabelNode
     | UncordonNode
     | DrainNode
     | AcquireLease

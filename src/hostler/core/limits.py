@@ -45,6 +45,9 @@ TRACE_NODES_MAX = 20
 CANDIDATES_KEPT_MAX = 5
 """Best candidates kept with their scores."""
 
+LABEL_COUNT_MAX = 64
+"""Labels of one node: each is a fact that rules may ask for, and a person keeps track of fewer."""
+
 DISPLACED_COUNT_MAX = 1_000
 """Replicas that are placed anew in thought for one loss; whoever comes after counts as hurt. A zone
 of ten thousand would take a second to think through, and is not survived by chance."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hostler.core.inputs import LabelNode
 from hostler.core.replies import Refused
 from hostler.model import Node, Pool
 from hostler.model.bundle import Job
@@ -382,3 +383,17 @@ def test_jobs_that_fit_only_alone_cannot_be_together(theatre: NewTheatre) -> Non
     answer = world.try_submit("b2", *jobs, is_colocated=True)
     assert isinstance(answer, Refused)
     assert [one.code for one in answer.problems] == ["requirement_unsatisfiable"]
+
+
+def test_an_operator_gives_a_node_labels_and_takes_them_away(theatre: NewTheatre) -> None:
+    world = theatre(a_pool(tiers=(a_fixed_tier(labels={"disk": "hdd"}),)), a_place(1))
+    world.submit("b1", a_job(node_rules=(label_in("r1"),)))
+    assert world.place() is None
+    world.ask(LabelNode, node_id="n-900001", labels={"rack": "r1", "disk": "ssd"})
+    assert world.place() == "n-900001"
+    world.submit("b2", a_job(node_rules=(label_in("ssd", name="disk"),)))
+    assert world.place("b2/main/0") == "n-900001"
+    world.ask(LabelNode, node_id="n-900001", labels={"rack": ""})
+    assert world.fleet.nodes["n-900001"].labels == {"disk": "ssd"}
+    assert world.place() == "n-900001"
+    assert world.count("node_labelled") == 2

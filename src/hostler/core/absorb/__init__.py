@@ -36,6 +36,7 @@ from hostler.core.inputs import (
     HeartbeatLease,
     InventoryReported,
     JoinAgent,
+    LabelNode,
     ReleaseLease,
     Request,
     RevokeToken,
@@ -79,6 +80,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901  # one arm an input:
             bundles.start_job(txn, one)
         case CordonNode():
             nodes.cordon(txn, one)
+        case LabelNode():
+            nodes.label(txn, one)
         case UncordonNode():
             nodes.uncordon(txn, one)
         case DrainNode():

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from hostler.wire.documents.where import LabelName
 from hostler.wire.http.shapes import ShapeView
 
 
@@ -100,6 +101,13 @@ class CordonRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Let nothing new onto a node."""
 
     reason: str = ""
+
+
+class LabelsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Give a node labels."""
+
+    labels: dict[LabelName, Annotated[str, Meta(max_length=63)]]
+    """By name; an empty value takes the label away."""
 
 
 class DrainRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
