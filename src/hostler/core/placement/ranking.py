@@ -45,7 +45,7 @@ from hostler.core.placement.score import (
 )
 from hostler.model.constraint import NodeRule
 from hostler.model.reason import Reason
-from hostler.model.shape import WHOLE_MILLI, CapabilityRequest
+from hostler.model.shape import WHOLE_MILLI, CapabilityRequest, MatchRule
 from hostler.model.trace import FilteredNode
 
 _Refuse = Callable[[Reason, Flags], None]
@@ -247,6 +247,9 @@ def _breaks(rule: NodeRule, columns: Columns, size: int) -> Flags:
     """Return the rows that break a rule about the node itself."""
     attribute, match = rule.match.attribute, rule.match
     if attribute == "node":
+        if match.rule is not MatchRule.IN:
+            is_so = match.rule is MatchRule.EXISTS  # an id is there, and is no number
+            return np.full(size, is_so is rule.is_apart)
         found: Flags = np.full(size, not rule.is_apart)
         rows = [row for name in match.values if (row := columns.row_of(name)) is not None]
         found[rows] = rule.is_apart
