@@ -160,3 +160,12 @@ async def test_what_is_left_in_the_middle_ends_with_the_blocking_client(
 
     await asyncio.to_thread(work)
     assert [record.message for record in caplog.records if record.name == "asyncio"] == []
+
+
+async def test_a_plan_touches_nothing_and_says_what_would_come_of_it(lab: Lab) -> None:
+    async with lab.client() as client:
+        plan = await client.plan_lease(AcquireRequest(pool="nowhere"))
+        assert (plan.phase, plan.code, plan.can_acquire) == ("refused", "pool_not_found", False)
+        plan = await client.plan_lease(AcquireRequest(pool="runners", timeout_ms=1_000))
+        assert (plan.phase, plan.position, plan.can_acquire) == ("waiting", 0, False)
+        assert await client.leases(include_ended=True) == []

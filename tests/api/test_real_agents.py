@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from hostler.client import ClientError, LeaseLost, LeaseRefused
-from hostler.wire.http import AllocationView
+from hostler.wire.http import AcquireRequest, AllocationView
 from tests.api.lab import Lab, RealAgent, a_bundle, begin, running
 from tests.eventually import eventually_async
 
@@ -97,6 +97,48 @@ async def test_a_lease_that_is_revoked_ends_its_command(tmp_path: Path) -> None:
             await running_command
         await held.__aexit__(None, None, None)
         assert (await client.lease_view(lease.lease_id)).outcome == "revoked"
+
+
+async def test_a_lease_is_taken_up_by_its_first_command(tmp_path: Path) -> None:
+    async with running(tmp_path) as lab, lab.client() as client:
+        await lab.agent("runners")
+        asked = AcquireRequest(pool="runners", ack_ms=300, lease_ms=60_000, wait_ms=10_000)
+        view = await client.request_lease(asked)
+        assert (view.phase, view.is_acknowledged) == ("held", False)
+        lease = client.adopt(view)
+        result = await lease.run(["sh", "-c", "sleep 1; echo $HOSTLER_LEASE_EPOCH"])
+        assert result.stdout == f"{view.epoch}\n".encode()
+        assert (await client.lease_view(view.lease_id)).is_acknowledged
+        await lease.release()
+
+
+async def test_a_lease_that_nobody_takes_up_leaves_its_node_as_it_was(tmp_path: Path) -> None:
+    async with running(tmp_path) as lab, lab.client() as client:
+        node = await lab.agent("runners")
+        asked = AcquireRequest(pool="runners", ack_ms=50, wait_ms=10_000)
+        lost = await client.request_lease(asked)
+
+        async def is_over() -> bool:
+            return (await client.lease_view(lost.lease_id)).outcome == "unacknowledged"
+
+        await eventually_async(is_over, what="the lease to be taken back")
+        async with client.lease("runners", ack_ms=5_000, timeout_ms=10_000) as lease:
+            assert lease.node_id == node.node_id
+            assert lease.view.is_acknowledged
+
+
+async def test_a_holder_is_told_that_its_node_goes_and_may_stay_within_the_bound(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path) as lab, lab.client() as client:
+        node = await lab.agent("runners")
+        async with client.lease("runners", timeout_ms=10_000) as lease:
+            await client.drain_node(node.node_id, deadline_ms=60_000)
+            await lease.heartbeat()
+            assert lease.retiring_at_ms is not None
+            with pytest.raises(ClientError) as refused:
+                await lease.extend(1_000)
+            assert refused.value.code == "extension_invalid"
 
 
 async def test_nothing_free_is_said_at_once(tmp_path: Path) -> None:

@@ -144,6 +144,8 @@ class History:
             lease_ms_max=self.one_of((None, 100_000)),
             lease_per_key_max=self.one_of((None, 1)),
             line_step_ms=self.one_of((0, 60_000)),
+            retire_notice_ms=self.one_of((0, 600_000)),
+            retire_extension_ms_max=self.one_of((0, 10_000)),
             use_count_max=self.one_of((None, 1, 3)),
             waiting_count_max=3,
             launch_count_max=self.one_of((1, 5)),
@@ -203,6 +205,10 @@ class History:
                 **self._who(),
             )
         who = {**self._who(), "principal": lease.holder}
+        if choice and self._below(4) == 3:
+            return given.ExtendLease(
+                lease_id=lease.lease_id, epoch=lease.epoch, by_ms=self.one_of((1, 9_999)), **who
+            )
         if choice:
             return given.HeartbeatLease(lease_id=lease.lease_id, epoch=lease.epoch, **who)
         outcome = self.one_of((LeaseOutcome.HEALTHY, LeaseOutcome.HEALTHY, LeaseOutcome.POISON))

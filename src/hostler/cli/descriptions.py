@@ -310,6 +310,7 @@ def _allocation(view: AllocationView) -> list[str]:
 
 def _lease(view: LeaseView) -> list[str]:
     granted, beat = view.granted_at_ms, view.heartbeat_at_ms
+    goes, most = view.retiring_at_ms, view.retiring_at_ms_max
     is_held = view.phase == "held" and view.expires_at_ms is not None
     left_ms = max(0, (view.expires_at_ms or 0) - now_ms())
     why = f"{view.reason}: {view.reason_detail}" if view.reason_detail else view.reason
@@ -336,6 +337,8 @@ def _lease(view: LeaseView) -> list[str]:
             ("Granted", None if granted is None else At(granted)),
             ("Last heartbeat", None if beat is None else At(beat)),
             ("Expires in", format_duration(left_ms) if is_held else None),
+            ("Its node goes", None if goes is None else At(goes)),
+            ("Can be extended to", None if most is None or most == goes else At(most)),
             ("Epoch", view.epoch),
         ]
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 
-from hostler.cli.errors import CommandError
+from hostler.cli.errors import CommandError, ExitCode
+from hostler.cli.output import OutputFormat, say_data
 from hostler.cli.remote import Remote
 from hostler.cli.running import acquire
 from hostler.cli.terminal import note, say
@@ -18,6 +19,20 @@ async def acquire_lease(remote: Remote, asked: AcquireRequest) -> LeaseView:
     async with remote.async_client() as client:
         held = await acquire(client, asked)
         return held.view
+
+
+def say_plan(remote: Remote, asked: AcquireRequest, output: OutputFormat) -> int:
+    """Say what would become of a request; return the exit code: 1 unless it would get a node."""
+    plan = remote.client.plan_lease(asked)
+    if output in (OutputFormat.JSON, OutputFormat.YAML):
+        say_data(plan, output)
+    elif plan.phase == "held":
+        say(f"it would be held on {plan.node_id}")
+    else:
+        place = "" if plan.position is None else f", {plan.position} before it"
+        grows = f", {plan.launch_count} machines launched for it" if plan.launch_count else ""
+        say(f"it would be {plan.phase}{place}{grows}: {plan.code} ({plan.detail})")
+    return ExitCode.OK if plan.can_acquire else ExitCode.FAILED
 
 
 async def hold_lease(remote: Remote, asked: AcquireRequest) -> None:

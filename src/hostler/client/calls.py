@@ -24,8 +24,10 @@ from hostler.wire.http import (
     CreateTokenRequest,
     DrainRequest,
     ExplainView,
+    ExtendRequest,
     HeartbeatRequest,
     LabelsRequest,
+    LeasePlanView,
     LeaseView,
     NodeView,
     Page,
@@ -242,6 +244,11 @@ def acquire_lease(asked: AcquireRequest, *, key: str | None = None) -> Call[Leas
     return _post("/v1/leases", LeaseView, asked, key=key, wait_ms=asked.wait_ms)
 
 
+def plan_lease(asked: AcquireRequest) -> Call[LeasePlanView]:
+    """Ask what would become of a request for a slot; changes nothing."""
+    return _post("/v1/leases/plan", LeasePlanView, asked, key="")
+
+
 def leases(**params: Any) -> Call[Page[LeaseView]]:
     """List leases, those in line too."""
     return _get("/v1/leases", Page[LeaseView], **params)
@@ -256,6 +263,12 @@ def heartbeat_lease(lease_id: str, epoch: int) -> Call[LeaseView]:
     """Renew a held lease."""
     body = HeartbeatRequest(epoch=epoch)
     return _post(f"/v1/leases/{segment(lease_id)}/heartbeat", LeaseView, body, key="")
+
+
+def extend_lease(lease_id: str, epoch: int, by_ms: int) -> Call[LeaseView]:
+    """Stay longer on a node that is to go."""
+    body = ExtendRequest(epoch=epoch, by_ms=by_ms)
+    return _post(f"/v1/leases/{segment(lease_id)}/extend", LeaseView, body)
 
 
 def release_lease(

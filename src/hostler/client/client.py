@@ -25,6 +25,7 @@ from hostler.wire.http import (
     CreatedToken,
     CreateTokenRequest,
     EventView,
+    LeasePlanView,
     LeaseView,
     NodeView,
     Page,
@@ -264,6 +265,18 @@ class Client(Questions):
     async def heartbeat_lease(self, lease_id: str, epoch: int) -> LeaseView:
         """Renew a lease that this program does not hold as an object."""
         return await self._transport.send(calls.heartbeat_lease(lease_id, epoch))
+
+    async def request_lease(self, asked: AcquireRequest) -> LeaseView:
+        """Ask for a slot and return at once, or after `wait_ms`: held by nobody's heartbeats."""
+        return await self._transport.send(calls.acquire_lease(asked))
+
+    async def plan_lease(self, asked: AcquireRequest) -> LeasePlanView:
+        """Say what would become of a request for a slot; changes nothing."""
+        return await self._transport.send(calls.plan_lease(asked))
+
+    async def extend_lease(self, lease_id: str, epoch: int, by_ms: int) -> LeaseView:
+        """Stay longer on a node that is to go."""
+        return await self._transport.send(calls.extend_lease(lease_id, epoch, by_ms))
 
     async def release_lease(
         self, lease_id: str, *, is_healthy: bool = True, detail: str = ""

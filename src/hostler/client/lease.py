@@ -127,6 +127,20 @@ class HeldLease:
                 raise self._lost from error
             raise
 
+    @property
+    def retiring_at_ms(self) -> int | None:
+        """When it ends because its node is to go, as far as the last heartbeat told."""
+        return self.view.retiring_at_ms
+
+    async def extend(self, by_ms: int) -> None:
+        """Stay longer on a node that is to go, up to `view.retiring_at_ms_max`.
+
+        Raises:
+            ClientError: Not so long, or its node is not to go.
+        """
+        call = calls.extend_lease(self.lease_id, self.view.epoch, by_ms)
+        self.view = await self._transport.send(call)
+
     async def release(self) -> LeaseView:
         """Settle the lease; healthy unless it was poisoned. May be repeated."""
         self._beating.cancel()

@@ -15,6 +15,7 @@ from hostler.client.transport import RETRY_MS, TIMEOUT_MS
 from hostler.client.wishes import LeaseWishes, OnWaiting, asked_for
 from hostler.wire.documents import BundleDocument
 from hostler.wire.http import (
+    AcquireRequest,
     AllocationView,
     BundleView,
     ConfigView,
@@ -22,6 +23,7 @@ from hostler.wire.http import (
     CreateTokenRequest,
     EventView,
     ExplainView,
+    LeasePlanView,
     LeaseView,
     NodeView,
     PendingView,
@@ -330,6 +332,14 @@ class SyncClient:
     def heartbeat_lease(self, lease_id: str, epoch: int) -> LeaseView:
         """As `Client.heartbeat_lease`."""
         return self._loop.run(self._client.heartbeat_lease(lease_id, epoch))
+
+    def plan_lease(self, asked: AcquireRequest) -> LeasePlanView:
+        """As `Client.plan_lease`."""
+        return self._loop.run(self._client.plan_lease(asked))
+
+    def extend_lease(self, lease_id: str, epoch: int, by_ms: int) -> LeaseView:
+        """As `Client.extend_lease`."""
+        return self._loop.run(self._client.extend_lease(lease_id, epoch, by_ms))
 
     def release_lease(
         self, lease_id: str, *, is_healthy: bool = True, detail: str = ""

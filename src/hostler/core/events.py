@@ -49,6 +49,7 @@ class EventKind(StrEnum):
     LEASE_GRANTED = "lease_granted"
     LEASE_REFUSED = "lease_refused"
     LEASE_SETTLED = "lease_settled"
+    LEASE_RETIRING = "lease_retiring"
     TOKEN_CREATED = "token_created"
     TOKEN_REVOKED = "token_revoked"
     COMMAND_GIVEN_UP = "command_given_up"

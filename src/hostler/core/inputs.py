@@ -155,6 +155,16 @@ class HeartbeatLease(Request, frozen=True, kw_only=True, tag="heartbeat_lease"):
     """The principal may renew leases of others."""
 
 
+class ExtendLease(Request, frozen=True, kw_only=True, tag="extend_lease"):
+    """Stay longer on a node that is to go, as far as its pool lets holders."""
+
+    lease_id: LeaseId
+    epoch: int
+    by_ms: int
+    is_operator: bool = False
+    """The principal may extend leases of others."""
+
+
 class ReleaseLease(Request, frozen=True, kw_only=True, tag="release_lease"):
     """Settle a held lease, or leave the line. Repeating it changes nothing and answers alike."""
 
@@ -321,6 +331,7 @@ AnyRequest = (
     | DrainNode
     | AcquireLease
     | HeartbeatLease
+    | ExtendLease
     | ReleaseLease
     | CreateToken
     | RevokeToken

@@ -57,9 +57,12 @@ def _lease(fleet: Fleet, lease: Lease, _from_ms: int) -> int | None:
                 return lease.wait_deadline_at_ms
             return min(lease.wait_deadline_at_ms, lease.requested_at_ms + lease.affinity_wait_ms)
         case LeasePhase.HELD:
-            if lease.ends_at_ms is None or lease.expires_at_ms is None:
-                return lease.expires_at_ms
-            return min(lease.expires_at_ms, lease.ends_at_ms)
+            at_ms = lease.expires_at_ms
+            if lease.ends_at_ms is not None and (at_ms is None or lease.ends_at_ms < at_ms):
+                at_ms = lease.ends_at_ms
+            if lease.retiring_at_ms is not None and (at_ms is None or lease.retiring_at_ms < at_ms):
+                at_ms = lease.retiring_at_ms
+            return at_ms
         case LeasePhase.SETTLED | LeasePhase.REFUSED:
             return lease.phase_since_at_ms + _ended_ms(fleet)
 

@@ -123,6 +123,11 @@ class Lease(Record, frozen=True, kw_only=True):
     expires_at_ms: int | None = None
     ends_at_ms: int | None = None
     """It ends here whatever its heartbeats, where the pool says so."""
+    retiring_at_ms: int | None = None
+    """Its node is to go and what is left on it ends here; its holder has been told. `None`: it may
+    stay."""
+    retiring_at_ms_max: int | None = None
+    """How late its holder may have that."""
     outcome: LeaseOutcome | None = None
     outcome_detail: str = ""
 

@@ -94,6 +94,10 @@ class Pool(Record, frozen=True, kw_only=True):
     """A lease ends this long after its last heartbeat (spec/leasing appendix 12: 10 min)."""
     lease_ms_max: int | None = None
     """A lease ends this long after its grant, heartbeats or not."""
+    retire_notice_ms: int = 600_000
+    """How long leases may stay on a node that is to retire, where no drain says otherwise."""
+    retire_extension_ms_max: int = 0
+    """How much longer a holder may stay who asks for it, also past the deadline of a drain."""
     lease_per_key_max: int | None = None
     """Fairness: nodes that the leases of one key may be on at once. One more lease on a node that
     the key holds already costs nothing."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from hostler.api.convert.shapes import requirement
 from hostler.core.fleet import Fleet
+from hostler.core.lease_planning import LeasePlan
 from hostler.model import Lease
 from hostler.model.lease import LeasePhase
 from hostler.model.shape import NOTHING_REQUIRED
-from hostler.wire.http import LeaseView, RequirementView
+from hostler.wire.http import LeasePlanView, LeaseView, RequirementView
 
 _NOTHING = RequirementView()
 
@@ -44,8 +45,24 @@ def lease(record: Lease, position: int | None = None) -> LeaseView:
         lease_ms=record.lease_ms,
         expires_at_ms=record.expires_at_ms,
         ends_at_ms=record.ends_at_ms,
+        retiring_at_ms=record.retiring_at_ms,
+        retiring_at_ms_max=record.retiring_at_ms_max,
         outcome=record.outcome,
         outcome_detail=record.outcome_detail,
+    )
+
+
+def plan(made: LeasePlan) -> LeasePlanView:
+    """Show what would become of a request."""
+    return LeasePlanView(
+        revision=made.revision,
+        can_acquire=made.can_acquire,
+        phase=made.phase,
+        code=made.code,
+        detail=made.detail,
+        node_id=made.node_id,
+        position=made.position,
+        launch_count=made.launch_count,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from litestar import Response, get, post
+from msgspec.structs import replace
 
 from hostler.api.context import Api, Caller, api_of, caller_of, or_stopping
 from hostler.api.convert import leases as views
@@ -24,7 +25,8 @@ from hostler.api.http import (
 )
 from hostler.base.ids import LeaseId, NodeId
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import AcquireLease, HeartbeatLease, ReleaseLease
+from hostler.core.inputs import AcquireLease, ExtendLease, HeartbeatLease, ReleaseLease
+from hostler.core.lease_planning import plan_lease
 from hostler.model import Lease
 from hostler.model.lease import LeaseOutcome, LeasePhase, Share
 from hostler.model.record import Record
@@ -32,7 +34,9 @@ from hostler.model.token import Role
 from hostler.wire.http import (
     WAIT_MS_MAX,
     AcquireRequest,
+    ExtendRequest,
     HeartbeatRequest,
+    LeasePlanView,
     LeaseView,
     Page,
     ReleaseRequest,
@@ -88,6 +92,29 @@ async def acquire(request: HttpRequest) -> Response[bytes]:
     _check_pool(caller, asked.pool)
     accepted = await submit(api, _acquire(request, caller, asked))
     return answer(views.lease(await _settled(api, accepted.subject_id, asked.wait_ms)))
+
+
+@post(
+    "/v1/leases/plan",
+    **described(
+        Operation(
+            summary="Say what would become of a request for a slot; changes nothing",
+            body=AcquireRequest,
+            answer=LeasePlanView,
+            role=Role.LESSEE,
+        )
+    ),
+)
+async def plan(request: HttpRequest) -> Response[bytes]:
+    """A real step on the present fleet that is then dropped, so it cannot differ from asking."""
+    api, caller = api_of(request), caller_of(request)
+    asked = await body_of(request, AcquireRequest)
+    _check_pool(caller, asked.pool)
+    wanted = replace(_acquire(request, caller, asked), idempotency_key="")
+    now_ms = api.engine.clock.now_ms()
+    return answer(
+        views.plan(await api.engine.read(lambda fleet: plan_lease(fleet, wanted, now_ms)))
+    )
 
 
 def _acquire(request: HttpRequest, caller: Caller, asked: AcquireRequest) -> AcquireLease:
@@ -215,6 +242,36 @@ async def heartbeat(request: HttpRequest) -> Response[bytes]:
 
 
 @post(
+    "/v1/leases/{lease_id:str}/extend",
+    **described(
+        Operation(
+            summary="Stay longer on a node that is to go",
+            body=ExtendRequest,
+            answer=LeaseView,
+            role=Role.LESSEE,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def extend(request: HttpRequest) -> Response[bytes]:
+    """Only its holder, or an operator; and only as far as `retiring_at_ms_max`."""
+    lease_id = path_text(request, "lease_id")
+    api, caller = api_of(request), caller_of(request)
+    asked = await body_of(request, ExtendRequest)
+    await submit(
+        api,
+        ExtendLease(
+            lease_id=LeaseId(lease_id),
+            epoch=asked.epoch,
+            by_ms=asked.by_ms,
+            is_operator=caller.may(Role.OPERATOR),
+            **common(request, caller.principal),
+        ),
+    )
+    return answer(views.lease(record_of(api, Lease, lease_id)))
+
+
+@post(
     "/v1/leases/{lease_id:str}/release",
     **described(
         Operation(
@@ -272,4 +329,4 @@ async def _end(
     return answer(views.lease(record_of(api, Lease, lease_id)))
 
 
-ROUTES = [acquire, list_all, get_one, heartbeat, release, revoke]
+ROUTES = [acquire, plan, list_all, get_one, heartbeat, extend, release, revoke]

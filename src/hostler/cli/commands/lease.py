@@ -94,11 +94,14 @@ def acquire(
     exclude: ExcludeOption = None,
     share: ShareOption = ShareChoice.ANY,
     label: LabelOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would come of it; exits 1 for nothing.")
+    ] = False,
 ) -> None:
     """Take a warm node and return at once; whoever has the id renews and releases it."""
     import asyncio
 
-    from hostler.cli.leasing import acquire_lease
+    from hostler.cli.leasing import acquire_lease, say_plan
 
     wanted = wishes(
         needs=needs,
@@ -110,6 +113,8 @@ def acquire(
         label=label,
     )
     asked = _asked(pool, key, timeout, priority, lasts=lasts, ack_within=ack_within, **wanted)
+    if dry_run:
+        raise typer.Exit(say_plan(remote, asked, output))
     view = asyncio.run(acquire_lease(remote, asked))
     _say(view, output)
     if output is OutputFormat.TABLE:
@@ -211,6 +216,21 @@ def renew(
             code=ExitCode.REFUSED,
         )
     _say(remote.client.heartbeat_lease(view.lease_id, view.epoch), output)
+
+
+@command(_group, "extend", examples="hostler lease extend l-000004 --by 2m")
+@remote
+def extend(
+    remote: Remote,
+    lease_id: LeaseArgument,
+    by: Annotated[str, typer.Option("--by", metavar="DURATION", help="How much longer.")],
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Stay longer on a node that is to go, as far as its pool lets holders."""
+    from hostler.base.units import duration_ms
+
+    view = _fetch(remote, lease_id)
+    _say(remote.client.extend_lease(view.lease_id, view.epoch, duration_ms(by)), output)
 
 
 @command(

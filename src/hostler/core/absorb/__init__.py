@@ -32,6 +32,7 @@ from hostler.core.inputs import (
     CreateToken,
     DeleteBundle,
     DrainNode,
+    ExtendLease,
     FullScan,
     HeartbeatLease,
     InventoryReported,
@@ -66,6 +67,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901  # one arm an input:
     match one:
         case HeartbeatLease():
             leases.heartbeat(txn, one)
+        case ExtendLease():
+            leases.extend(txn, one)
         case ReleaseLease():
             leases.release(txn, one)
         case CommandSettled():

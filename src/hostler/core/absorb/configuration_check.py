@@ -106,6 +106,8 @@ def _pool(at: str, pool: Pool) -> Iterator[Problem]:
         ("idle_ms", 0),
         ("lease_ms", 1),
         ("lease_ms_max", 1),
+        ("retire_notice_ms", 0),
+        ("retire_extension_ms_max", 0),
         ("lease_per_key_max", 1),
         ("line_step_ms", 0),
         ("waiting_count_max", 0),

@@ -10,7 +10,7 @@ from typing import Final
 
 from hostler.core import holds
 from hostler.core.events import EventKind
-from hostler.core.inputs import HeartbeatLease, ReleaseLease
+from hostler.core.inputs import ExtendLease, HeartbeatLease, ReleaseLease
 from hostler.core.txn import Txn
 from hostler.model import Lease
 from hostler.model.lease import LeaseOutcome, LeasePhase, LeaseTrigger
@@ -44,6 +44,30 @@ def heartbeat(txn: Txn, one: HeartbeatLease) -> None:
             is_acknowledged=True,
             expires_at_ms=txn.now_ms + lease.lease_ms,
         )
+        txn.accept(one.request_id, lease.lease_id)
+
+
+def extend(txn: Txn, one: ExtendLease) -> None:
+    """Let a holder stay longer on a node that is to go, within the bound that it was told."""
+    lease = _allowed(txn, one)
+    if lease is None:
+        return
+    until_ms, most_ms = lease.retiring_at_ms, lease.retiring_at_ms_max
+    if not _is_held_now(txn, lease):
+        txn.refuse(
+            one.request_id, "lease_not_held", f"the lease is {lease.phase.value}", is_conflict=True
+        )
+    elif until_ms is None or most_ms is None:
+        txn.refuse(one.request_id, "lease_not_retiring", "its node is not to go", is_conflict=True)
+    elif one.by_ms <= 0 or until_ms + one.by_ms > most_ms:
+        txn.refuse(
+            one.request_id,
+            "extension_invalid",
+            f"by_ms is from 1 to {most_ms - until_ms} now, not {one.by_ms}"
+            " (retire_extension_max of the pool)",
+        )
+    else:
+        txn.change(lease, retiring_at_ms=until_ms + one.by_ms)
         txn.accept(one.request_id, lease.lease_id)
 
 
@@ -103,10 +127,11 @@ def _is_held_now(txn: Txn, lease: Lease) -> bool:
         lease.phase is LeasePhase.HELD
         and (lease.expires_at_ms is None or lease.expires_at_ms > txn.now_ms)
         and (lease.ends_at_ms is None or lease.ends_at_ms > txn.now_ms)
+        and (lease.retiring_at_ms is None or lease.retiring_at_ms > txn.now_ms)
     )
 
 
-def _allowed(txn: Txn, one: HeartbeatLease | ReleaseLease) -> Lease | None:
+def _allowed(txn: Txn, one: HeartbeatLease | ExtendLease | ReleaseLease) -> Lease | None:
     """Return the lease that the principal may touch under this epoch; otherwise refuse."""
     lease = txn.fleet.leases.get(one.lease_id)
     if lease is None:

@@ -69,6 +69,9 @@ def uncordon(txn: Txn, one: UncordonNode) -> None:
     txn.accept(one.request_id, node.node_id, is_repeat=is_repeat)
     if not is_repeat:
         txn.change(node, cordon=None, drain=None)
+        for key in txn.fleet.index.leases_by_node.keys(node.node_id):
+            lease = txn.fleet.leases[key]
+            txn.change(lease, retiring_at_ms=None, retiring_at_ms_max=None)
         txn.emit(
             EventKind.NODE_UNCORDONED,
             {"node": node.node_id, "pool": node.pool, "principal": one.principal},

@@ -1,14 +1,16 @@
 """Drain: empties the nodes that an operator, or their retirement, wants empty.
 
 Reads:    nodes, allocations.
-Writes:   allocations (asked to stop), leases (revoked at the deadline), nodes (how far it is).
-Sends:    StopAllocation and EndLease (through holds).
+Writes:   allocations (asked to stop), leases (how long they may stay), nodes (how far it is).
+Sends:    StopAllocation (through holds).
 Keeps:    INV-DRAIN-1 (a finished drain is of a node that was empty).
 Waits on: Reason.IN_USE.
 
-Leases are waited for. Allocations are asked to stop, and recovery places them elsewhere; two
-replicas of one job are never on the move at once, so a pair is not taken down by draining both of
-its nodes. At the deadline, where there is one, nothing is waited for any more.
+Leases are waited for: each is told until when it may stay, and ended then by leasing. Whose node
+goes because it can no longer be trusted, or was held for the last time, may stay for as long as it
+likes (L-127). Allocations are asked to stop, and recovery places them elsewhere; two replicas of
+one job are never on the move at once, so a pair is not taken down by draining both of its nodes. At
+the deadline, where there is one, nothing is waited for any more.
 """
 
 from __future__ import annotations
@@ -20,14 +22,15 @@ from msgspec.structs import replace
 from hostler.core import holds
 from hostler.core.events import EventKind
 from hostler.core.txn import Txn
-from hostler.model import Allocation, Node
+from hostler.model import Allocation, Node, Pool
 from hostler.model.allocation import AllocationPhase
-from hostler.model.lease import LeaseOutcome
 from hostler.model.node import Drain, Health, NodePhase, RetireReason
 from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase
 
 READS: Final = (Node, Allocation)
+
+_LAST_MAY_FINISH: Final = (RetireReason.POISONED, RetireReason.USED_UP)
 
 _MOVING: Final = (ReplicaPhase.PENDING, ReplicaPhase.BACKING_OFF)
 
@@ -74,11 +77,38 @@ def _empty(txn: Txn, node: Node) -> Node:
             holds.request_stop(txn, allocation, "drain")
         else:
             txn.note(key, Reason.IN_USE, "another replica of its job is on the move")
-    if is_forced:
-        for key in fleet.index.leases_by_node.keys(node.node_id):
-            detail = f"{node.node_id} was drained and its deadline has passed"
-            holds.settle_lease(txn, fleet.leases[key], LeaseOutcome.REVOKED, detail)
+    _tell_holders(txn, node)
     return fleet.nodes[node.node_id]
+
+
+def _tell_holders(txn: Txn, node: Node) -> None:
+    """Say to each lease on a node that is to go until when it may stay, once for each instant."""
+    fleet = txn.fleet
+    pool = fleet.pools.get(node.pool)
+    until_ms = _stay_until_ms(node, pool)
+    if until_ms is None:
+        return
+    extension_ms = 0 if pool is None else pool.retire_extension_ms_max
+    for key in fleet.index.leases_by_node.keys(node.node_id):
+        lease = fleet.leases[key]
+        if lease.retiring_at_ms_max == until_ms + extension_ms:
+            continue  # it knows, and may have asked for more
+        txn.change(lease, retiring_at_ms=until_ms, retiring_at_ms_max=until_ms + extension_ms)
+        txn.emit(
+            EventKind.LEASE_RETIRING,
+            {"lease": key, "pool": lease.pool, "node": node.node_id},
+            retiring_at_ms=until_ms,
+            retiring_at_ms_max=until_ms + extension_ms,
+        )
+
+
+def _stay_until_ms(node: Node, pool: Pool | None) -> int | None:
+    """Return until when leases may stay on a node that is to go; `None`: as long as they like."""
+    if node.drain is not None:
+        return node.drain.deadline_at_ms
+    if node.phase is not NodePhase.DRAINING or node.retire_reason in _LAST_MAY_FINISH:
+        return None
+    return node.phase_since_at_ms + (0 if pool is None else pool.retire_notice_ms)
 
 
 def _say_overdue(txn: Txn, node: Node, drain: Drain) -> None:

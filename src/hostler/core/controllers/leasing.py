@@ -99,6 +99,10 @@ def _expire(txn: Txn, lease: Lease) -> None:
         detail = f"no heartbeat within {lease.ack_ms} ms of the grant (ack_ms)"
         settle_lease(txn, lease, LeaseOutcome.UNACKNOWLEDGED, detail)
         return
+    if lease.retiring_at_ms is not None and lease.retiring_at_ms <= txn.now_ms:
+        detail = f"{lease.node_id} is to go, and its deadline has passed"
+        settle_lease(txn, lease, LeaseOutcome.REVOKED, detail)
+        return
     if lease.expires_at_ms is not None and lease.expires_at_ms <= txn.now_ms:
         silent_ms = txn.now_ms - (lease.heartbeat_at_ms or 0)
         detail = f"no heartbeat for {silent_ms} ms (lease_ms {lease.lease_ms})"

@@ -8,6 +8,7 @@ from hostler.base.ids import LeaseId, NodeId
 from hostler.core.explain.answer import Explanation, Why, counted, next_at_ms, notes, why
 from hostler.core.fleet import Fleet
 from hostler.core.sentences import SENTENCES
+from hostler.core.waiting import why_waiting
 from hostler.model import Lease, Node, Pool
 from hostler.model.command import EndLease
 from hostler.model.lease import LeasePhase
@@ -80,31 +81,56 @@ def explain_lease(fleet: Fleet, lease_id: LeaseId) -> Explanation | None:
     if lease is None:
         return None
     reasons: Sequence[Why] = ()
-    if lease.reason is not None:
+    if lease.phase is LeasePhase.WAITING:
+        now = why_waiting(fleet, lease)  # the record is as of when it was last looked at
+        reasons = (why("record", now.reason, now.detail, lease.requested_at_ms),)
+    elif lease.reason is not None:
         reasons = (why("record", lease.reason, lease.reason_detail, lease.requested_at_ms),)
     return Explanation(
         about=lease_id,
         kind="lease",
         phase=lease.phase.value,
-        summary=_lease_summary(lease),
+        summary=_lease_summary(fleet, lease),
         reasons=(*reasons, *notes(fleet, lease_id)),
         next_at_ms=next_at_ms(fleet, lease),
         commands=tuple(_lease_commands(fleet, lease)),
     )
 
 
-def _lease_summary(lease: Lease) -> str:
+def _lease_summary(fleet: Fleet, lease: Lease) -> str:
     match lease.phase:
         case LeasePhase.WAITING:
-            return "It waits in line." if lease.reason is None else SENTENCES[lease.reason][0]
+            return _place_in_line(fleet, lease)
         case LeasePhase.HELD:
-            return f"It holds a slot on {lease.node_id}, with epoch {lease.epoch}."
+            told = f"It holds a slot on {lease.node_id}, with epoch {lease.epoch}."
+            if not lease.is_acknowledged:
+                return f"{told} It is taken back at {lease.expires_at_ms} unless it is renewed."
+            if lease.retiring_at_ms is not None:
+                return f"{told} The node is to go, and it ends at {lease.retiring_at_ms}."
+            return told
         case LeasePhase.SETTLED:
             outcome = "" if lease.outcome is None else f" {lease.outcome.value}"
-            return f"It held a slot on {lease.node_id} and was settled{outcome}."
+            told = f": {lease.outcome_detail}" if lease.outcome_detail else ""
+            return f"It held a slot on {lease.node_id} and was settled{outcome}{told}."
         case LeasePhase.REFUSED:
             told = "" if lease.reason is None else f" {SENTENCES[lease.reason][0]}"
             return f"It was refused.{told}"
+
+
+def _place_in_line(fleet: Fleet, lease: Lease) -> str:
+    """Say who goes before a lease, and when it gives up."""
+    line = fleet.index.leases_waiting.keys(lease.pool)
+    ahead = [fleet.leases[key] for key in line[: line.index(lease.lease_id)]]
+    key_count = len({each.fairness_key for each in ahead})
+    before = (
+        f"{counted(len(ahead), 'lease')} of {counted(key_count, 'key')} before it"
+        if ahead
+        else "nobody before it"
+    )
+    return (
+        f"It waits in the line of pool {lease.pool}, {before} and {len(line) - len(ahead) - 1}"
+        f" behind, until {lease.wait_deadline_at_ms}."
+    )
 
 
 def _lease_commands(fleet: Fleet, lease: Lease) -> Iterator[str]:

@@ -153,6 +153,10 @@ class PoolDocument(Document, frozen=True, kw_only=True):
     """A lease ends so long after its last heartbeat."""
     lease_max: Duration | None = None
     """A lease ends so long after its grant, heartbeats or not."""
+    retire_notice: Duration = "10m"
+    """How long leases may stay on a node that is to retire, where no drain says otherwise."""
+    retire_extension_max: Duration | None = None
+    """How much longer a holder may stay who asks for it, also past the deadline of a drain."""
     leases_per_key_max: CountFromOne | None = None
     """Nodes that the leases of one fairness key may be on at once. One more lease on a node that
     the key holds already costs nothing."""

@@ -84,6 +84,10 @@ class LeaseView(msgspec.Struct, frozen=True, kw_only=True):
     lease_ms: int
     expires_at_ms: int | None
     ends_at_ms: int | None
+    retiring_at_ms: int | None
+    """Its node is to go, and it ends here; release it before, or extend it."""
+    retiring_at_ms_max: int | None
+    """How late it may be extended to."""
     outcome: str | None
     outcome_detail: str
 
@@ -92,6 +96,32 @@ class HeartbeatRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Renew a held lease."""
 
     epoch: int
+
+
+class LeasePlanView(msgspec.Struct, frozen=True, kw_only=True):
+    """What would become of a request for a slot now. Nothing was changed."""
+
+    revision: int
+    """The fleet that this is about."""
+    can_acquire: bool
+    """It would be held at once, or a machine would be launched for it."""
+    phase: str
+    """`held`, `waiting` or `refused`."""
+    code: str
+    """Why it would wait or be refused."""
+    detail: str
+    node_id: str | None
+    position: int | None
+    """Its place in line from 0."""
+    launch_count: int
+    """Machines that would be launched because of it."""
+
+
+class ExtendRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Stay longer on a node that is to go."""
+
+    epoch: int
+    by_ms: Annotated[int, Meta(ge=1, le=TIMEOUT_MS_MAX)]
 
 
 class ReleaseRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
