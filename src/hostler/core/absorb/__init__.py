@@ -63,7 +63,7 @@ def absorb(txn: Txn, one: AnyInput) -> None:
             _absorb(txn, one)
 
 
-def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901  # one arm an input: a table, not a tangle
+def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm an input: a table, not a tangle
     match one:
         case HeartbeatLease():
             leases.heartbeat(txn, one)
