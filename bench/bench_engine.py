@@ -41,7 +41,7 @@ from hostler.model import (
 )
 from hostler.model.allocation import AllocationPhase
 from hostler.model.replica import ReplicaPhase
-from hostler.model.settings import RecoveryLimits, Retention
+from hostler.model.settings import Preemption, RecoveryLimits, Retention
 from hostler.model.trace import Attempt, Candidate, Decision
 from hostler.ports.store import Commit
 from hostler.providers.registry import Registry
@@ -240,6 +240,8 @@ def _configuration(pool: Pool) -> ApplyConfiguration:
             orphan_grace_ms=120_000,
             lost_node_count_max=20,
             brake_window_ms=300_000,
+            ageing_ms=3_600_000,
+            preemption=Preemption(),
             recovery=RecoveryLimits(),
             retention=Retention(),
         ),

@@ -47,7 +47,11 @@ async def main(folder: Path, node_count: int) -> None:
     engine.attach(agents)
     await engine.start()
     document = read_config(CONFIG).require()
-    await engine.submit(apply_configuration(document, request_id="config", principal="bench"))
+    await engine.submit(
+        apply_configuration(
+            document, now_ms=engine.clock.now_ms(), request_id="config", principal="bench"
+        )
+    )
     for number in range(node_count):
         joined = await engine.submit(
             JoinAgent(

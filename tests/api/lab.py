@@ -33,7 +33,10 @@ fleet:
   timing: {heartbeat: 200ms, suspect_after: 2s, fence_after: 20s, lost_after: 40s}
 pools:
   studio: {tiers: [{name: fixed, kind: fixed}]}
-  runners: {tiers: [{name: fixed, kind: fixed}]}
+  runners:
+    tiers: [{name: fixed, kind: fixed}]
+    windows:
+      - {name: day, time_zone: Europe/Berlin, days: [daily], start: "09:00", end: "17:00", min: 0}
 """
 
 
@@ -151,7 +154,10 @@ async def begin(
     engine.attach(links)
     await engine.start()
     request = apply_configuration(
-        read_config(config).require(), request_id="config", principal="test"
+        read_config(config).require(),
+        now_ms=1_780_000_000_000,
+        request_id="config",
+        principal="test",
     )
     answer = await engine.submit(request)
     assert isinstance(answer, Accepted), answer

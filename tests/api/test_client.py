@@ -127,6 +127,10 @@ async def test_the_blocking_client_does_the_same(lab: Lab) -> None:
             (group,) = client.pending().groups
             assert (group.count, group.reason) == (1, "no_capacity")
             assert [one.name for one in client.pools()] == ["runners", "studio"]
+            assert client.windows(pool="studio") == []
+            windows = {each.window for each in client.windows(pool="runners")}
+            assert windows == {"", "day"}
+            assert client.retry_pool("runners").name == "runners"
             assert client.nodes() == []
             made = client.create_token(CreateTokenRequest(name="ci", role="lessee"))
             assert client.revoke_token(made.token.token_id).is_revoked

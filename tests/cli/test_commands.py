@@ -44,9 +44,9 @@ def test_status_says_who_you_are(server: ServerProcess, cli: Cli) -> None:
 
 def test_pools_are_a_table(server: ServerProcess, cli: Cli) -> None:
     assert cli("get", "pools").out == (
-        "POOL      NODES   STARTING   READY   IDLE   WARM   SPARES   HELD   WAITING\n"
-        "runners   0       0          0       0      0      0/0      0      0\n"
-        "studio    0       0          0       0      0      0/0      0      0\n"
+        "POOL      NODES   STARTING   READY   IDLE   WARM   SPARES   HELD   WAITING   GROWTH\n"
+        "runners   0       0          0       0      0      0/0      0      0         ok\n"
+        "studio    0       0          0       0      0      0/0      0      0         ok\n"
     )
 
 

@@ -148,6 +148,7 @@ def test_an_explanation_ends_with_what_a_person_can_do() -> None:
         rule="",
         degraded_by=[],
         attempts=[attempt],
+        victims=[],
     )
     view = ExplainView(
         about="b/j/0",

@@ -8,11 +8,14 @@ from hostler.core import inputs as given
 from hostler.core.fleet import Fleet
 from hostler.model import OutboxEntry, Pool, Settings
 from hostler.model.allocation import EndCause, Ended
+from hostler.model.bundle import Fallback
+from hostler.model.calendar import Offset, TimeZone, Weekday, Window
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines
 from hostler.model.launch import Disconnect, Launch
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.node import NodePhase
-from hostler.model.pool import Band
+from hostler.model.pool import Band, Reuse, Rollout, SizeWindow
+from hostler.model.settings import BronzeVictims, Preemption, ProviderLimits
 from hostler.model.shape import CapabilityRequest, Requirement, Shape
 from hostler.testing.builders import LARGE, SMALL, a_fixed_tier, a_job, an_elastic_tier
 
@@ -37,6 +40,22 @@ WANTED = (
 SHAPES = (SMALL, LARGE, Shape(capacity=6), Shape())
 POOLS = ("p", "q")
 BUNDLES = ("a", "b", "c")
+ZONE = TimeZone(
+    name="Nowhere/Ever",
+    offsets=(
+        Offset(from_at_ms=0, offset_ms=0),
+        Offset(from_at_ms=900_000, offset_ms=3_600_000),
+        Offset(from_at_ms=5_000_000, offset_ms=0),
+    ),
+    known_until_at_ms=10**12,
+)
+"""A zone that changes its clock while a history lasts."""
+WINDOW = SizeWindow(
+    name="early",
+    window=Window(time_zone=ZONE.name, days=tuple(Weekday), from_ms=600_000, to_ms=4_000_000),
+    warm_count=2,
+    node_count_max=4,
+)
 PAUSES_MS = (1, 1, 500, 500, 5_000, 5_000, 20_000, 61_000, 130_000, 400_000, 1_000_000)
 
 
@@ -125,18 +144,36 @@ class History:
         kept = {name: getattr(settings, name) for name in names}
         if self.chance():
             kept["lost_node_count_max"] = 1
+        kept["ageing_ms"] = self.one_of((0, 60_000, 3_600_000))
+        kept["preemption"] = Preemption(
+            window_ms=self.one_of((30_000, 600_000)),
+            after_ms=self.one_of((0, 0, 10_000)),
+            victim_per_bundle_count_max=self.one_of((1, 10)),
+            bronze_victims=self.one_of(list(BronzeVictims)),
+        )
         pools = tuple(self._pool(name) for name in POOLS if self._below(5))
+        if self.chance():
+            limited = ProviderLimits(provider="fake", launch_count_max=2, launches_per_minute_max=6)
+            kept["providers"] = (limited,)
         return given.ApplyConfiguration(
-            fleet_id="f", settings=given.FleetSettings(**kept), pools=pools, **self._who()
+            fleet_id="f",
+            settings=given.FleetSettings(**kept),
+            pools=pools,
+            time_zones=(ZONE,),
+            **self._who(),
         )
 
     def _pool(self, name: str) -> Pool:
-        elastic = an_elastic_tier(node_count_max=self.one_of((2, 5)))
+        elastic = an_elastic_tier(
+            node_count_max=self.one_of((1, 2, 5)),
+            options_json=self.one_of(("{}", "{}", '{"image":"new"}')),
+        )
         fixed = a_fixed_tier(provider=self.one_of(("", "local")))
         return Pool(
             name=name,
             tiers=self.one_of(((fixed, elastic), (elastic,), (elastic, fixed))),
             warm_count=self.one_of((0, 1, 2)),
+            reuse=self.one_of(list(Reuse)),
             spare_count=self.one_of((0, 0, 1)),
             spare_band=self.one_of((None, Band.GOLD)),
             slot_count=self.one_of((1, 2)),
@@ -149,6 +186,12 @@ class History:
             use_count_max=self.one_of((None, 1, 3)),
             waiting_count_max=3,
             launch_count_max=self.one_of((1, 5)),
+            node_count_min=self.one_of((0, 0, 1)),
+            node_count_max=self.one_of((None, 3)),
+            age_ms_max=self.one_of((None, 500_000)),
+            boot_failure_count_max=self.one_of((1, 5)),
+            rollout=self.one_of((Rollout(), Rollout(surge_count_max=0, unavailable_count_max=1))),
+            windows=self.one_of(((), (WINDOW,))),
         )
 
     def _bundle(self) -> given.AnyInput:
@@ -171,6 +214,8 @@ class History:
                     jobs=(job,),
                     replica_count=self.one_of((1, 2)),
                     fallback_pools=("q",) if self.chance() else (),
+                    fallback=self.one_of(list(Fallback)),
+                    is_gang=self._below(4) == 3,
                     **self._who(),
                 )
 
@@ -180,6 +225,8 @@ class History:
             case 0:
                 return given.CordonNode(node_id=node_id, **self._who())
             case 1:
+                if self.chance():
+                    return given.RetryGrowth(pool=self.one_of(POOLS), **self._who())
                 return given.UncordonNode(node_id=node_id, **self._who())
             case _:
                 deadline_ms = self.one_of((0, 30_000))

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hostler.base.ids import NodeId
 from hostler.core import invariants
 from hostler.core.delta import Delta
+from hostler.core.explain import explain, explain_replica, pending
+from hostler.core.explain.fit import fit_of
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import AnyInput, FullScan
 from hostler.core.limits import ROUNDS_MAX
@@ -114,6 +117,31 @@ def test_a_fleet_that_is_loaded_is_the_fleet_that_lived(data: st.DataObject) -> 
     assert again.digest() == fleet.digest()
     assert contents(again.index) == contents(fleet.index)
     assert timers(again, after_ms=fleet.now_ms) == timers(fleet, after_ms=fleet.now_ms)
+
+
+@settings(max_examples=20)
+@given(data=st.data())
+def test_everything_can_be_explained_and_is_as_before(data: st.DataObject) -> None:
+    """S-172: whoever asks why, why not there, or what waits, changes nothing."""
+    fleet = live(numbers(data), nothing)
+    before = snapshot(fleet)
+    now_ms = fleet.now_ms + data.draw(st.sampled_from([0, 1, 60_000]))
+    for table in (fleet.nodes, fleet.leases, fleet.allocations, fleet.bundles, fleet.pools):
+        for key in sorted(table.rows):
+            assert explain(fleet, key) is not None
+    for replica in list(fleet.replicas.in_order()):
+        for node_id in sorted(fleet.nodes.rows):
+            found = explain_replica(fleet, replica.replica_id, NodeId(node_id), now_ms=now_ms)
+            assert found is not None
+            assert found.fit is not None
+            for way in found.fit.ways:
+                changes = [each.alteration for each in way.changes]
+                after = fit_of(fleet, replica, NodeId(node_id), changes, now_ms=now_ms)
+                assert not after.checks, way
+    told = pending(fleet, now_ms=now_ms)
+    assert sum(group.count for group in told.groups) == told.replica_count + told.lease_count
+    assert snapshot(fleet) == before
+    assert places_are_true(fleet)
 
 
 @settings(max_examples=15)

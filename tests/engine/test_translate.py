@@ -21,6 +21,7 @@ from hostler.engine.translate import (
 from hostler.engine.translate.bundles import requirement
 from hostler.model import Allocation, Settings
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
+from hostler.model.bundle import Fallback
 from hostler.model.command import StartAllocation
 from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.launch import (
@@ -34,7 +35,8 @@ from hostler.model.launch import (
     SdNotifyReadiness,
     TcpReadiness,
 )
-from hostler.model.pool import Band, Reliability, TierKind
+from hostler.model.pool import Band, Reliability, Reuse, TierKind
+from hostler.model.settings import BronzeVictims, Preemption
 from hostler.model.shape import Capability, CapabilityRequest, Device, Requirement, Shape
 from hostler.providers.registry import Registry
 from hostler.testing.builders import a_node
@@ -109,7 +111,7 @@ def registry() -> Registry:
 
 def test_a_configuration_says_the_same_as_its_document() -> None:
     document = read_config(CONFIG).require()
-    request = apply_configuration(document, request_id="r", principal="me")
+    request = apply_configuration(document, now_ms=0, request_id="r", principal="me")
     assert (request.fleet_id, request.principal) == ("studio", "me")
     settings = request.settings
     assert (settings.heartbeat_ms, settings.lost_after_ms) == (1_000, 90_000)
@@ -136,7 +138,8 @@ def test_a_configuration_says_the_same_as_its_document() -> None:
 def test_a_fleet_without_a_name_is_given_one_that_nobody_else_has() -> None:
     document = read_config("").require()
     names = {
-        apply_configuration(document, request_id="r", principal="me").fleet_id for _ in range(3)
+        apply_configuration(document, now_ms=0, request_id="r", principal="me").fleet_id
+        for _ in range(3)
     }
     assert len(names) == 3
 
@@ -339,3 +342,56 @@ def test_a_wish_may_be_for_a_share_and_by_rules() -> None:
 def test_a_share_is_of_one_unit() -> None:
     with pytest.raises(Rejected, match="a share is of one unit"):
         requirement(RequiresDocument(capabilities={"gpu": WishDocument(count=2, milli=500)}))
+
+
+POLICIES = """
+fleet:
+  placement:
+    ageing: 10m
+    preemption:
+      {bands: [gold], after: 5s, window: 1h, victims_max: 7, victims_per_bundle_max: 2,
+       bronze_victims: drop}
+pools:
+  live:
+    reuse: pool
+    node_count_max: 9
+    tiers:
+      - name: cloud
+        kind: elastic
+        provider: local
+        node_count_max: 3
+        offers:
+          - {name: ours, mode: reserved, node_count_max: 2}
+          - {name: cheap, mode: spot, price_per_hour: "0.1"}
+          - {name: sure, price_per_hour: "1"}
+"""
+
+
+def test_policies_of_placement_say_the_same_as_their_document() -> None:
+    request = apply_configuration(
+        read_config(POLICIES).require(), request_id="r", principal="ann", now_ms=0
+    )
+    assert request.settings.ageing_ms == 600_000
+    assert request.settings.preemption == Preemption(
+        bands=(Band.GOLD,),
+        after_ms=5_000,
+        window_ms=3_600_000,
+        victim_count_max=7,
+        victim_per_bundle_count_max=2,
+        bronze_victims=BronzeVictims.DROP,
+    )
+    (pool,) = request.pools
+    assert (pool.reuse, pool.node_count_max) == (Reuse.POOL, 9)
+    told = [(offer.mode.value, offer.node_count_max) for offer in pool.tiers[0].offers]
+    assert told == [("reserved", 2), ("spot", None), ("on_demand", None)]
+    reliabilities = [pool.tiers[0].reliability_of(offer) for offer in pool.tiers[0].offers]
+    assert reliabilities.count(Reliability.INTERRUPTIBLE) == 1
+
+
+def test_a_gang_and_its_fallback_say_the_same_as_their_document() -> None:
+    (document,) = read_bundles(
+        "bundle: b\npool: p\nfallback_pools: [q]\nfallback: when_unavailable\ngang: true\n"
+        "jobs: [{name: main, run: {argv: [work]}}]\n"
+    )
+    request = submit_bundle(document.require(), request_id="r", principal="ann")
+    assert (request.fallback, request.is_gang) == (Fallback.WHEN_UNAVAILABLE, True)

@@ -71,7 +71,7 @@ def test_defaults_of_documents_are_those_of_records() -> None:
     from hostler.engine.translate import apply_configuration, submit_bundle
 
     document = read_config("pools: {p: {tiers: [{name: t, kind: fixed}]}}").require()
-    applied = apply_configuration(document, request_id="r", principal="p")
+    applied = apply_configuration(document, now_ms=0, request_id="r", principal="p")
     assert applied.pools == (Pool(name="p", tiers=applied.pools[0].tiers),)
     defaults = msgspec.structs.asdict(Settings(fleet_id="f"))
     assert msgspec.structs.asdict(applied.settings) == {

@@ -68,6 +68,25 @@ def format_duration(ms: int) -> str:
     return "".join(told[:2])
 
 
+def time_of_day_ms(text: str) -> int:
+    """Parse `09:00`, `24:00` into milliseconds since midnight.
+
+    Raises:
+        Rejected: No such time.
+    """
+    found = re.fullmatch(r"(?:([01][0-9]|2[0-3]):([0-5][0-9]))|24:00", text.strip())
+    if found is None:
+        raise Rejected(
+            "bad_time", 'a time looks like "09:00", up to "24:00", in quotes', value=text
+        )
+    return 86_400_000 if found[1] is None else (int(found[1]) * 60 + int(found[2])) * 60_000
+
+
+def format_time_of_day(ms: int) -> str:
+    """Write milliseconds since midnight as people read them: `09:00`."""
+    return f"{ms // 3_600_000:02}:{ms // 60_000 % 60:02}"
+
+
 def size_bytes(text: str) -> int:
     """Parse `64MiB`, `2GB`, `512` into bytes.
 

@@ -22,6 +22,7 @@ from hostler.cli.commands import (
     lease,
     logs,
     nodes,
+    pool,
     run,
     server,
     shell,
@@ -43,7 +44,7 @@ app: Final = typer.Typer(
 for part in (
     *(demo, server, agent, apply, bundles, run, lease),
     *(status, get, describe, explain, logs, events),
-    *(nodes, config, token, shell),
+    *(nodes, pool, config, token, shell),
 ):
     part.register(app)
 

@@ -24,6 +24,7 @@ from hostler.cli.tables import (
 from hostler.cli.where_text import domain_text, match_text, where_text
 from hostler.wire.http import (
     AllocationView,
+    BootFailureView,
     BundleView,
     DrainView,
     JobView,
@@ -208,6 +209,11 @@ def _pool(client: SyncClient, view: PoolView) -> list[str]:
         ("Nodes", f"{view.node_count}, {view.ready_count} ready, {view.starting_count} starting"),
         ("Idle", view.idle_count),
         ("Kept warm", view.warm_count),
+        ("At least", view.node_count_min or None),
+        ("At most", view.node_count_max),
+        ("Windows", ", ".join(view.windows) or None),
+        ("To be replaced", view.replacing_count or None),
+        ("Lives for", format_duration(view.age_ms_max) if view.age_ms_max else None),
         ("Spares", f"{view.present_spare_count} of {view.spare_count}{spare_for}"),
         ("Leases", f"{view.held_count} held, {view.waiting_count} waiting"),
         ("A lease lasts", f"{format_duration(view.lease_ms)} after its last heartbeat"),
@@ -217,9 +223,30 @@ def _pool(client: SyncClient, view: PoolView) -> list[str]:
     return [
         *_fields(pairs),
         *_table("Tiers", view.tiers, _TIER_COLUMNS),
+        *_boots(view),
         *_table("Nodes", nodes, NODE_COLUMNS),
         *_notes(view.notes),
     ]
+
+
+_BOOT_COLUMNS: tuple[Column[BootFailureView], ...] = (
+    Column("NODE", lambda view: view.node_id),
+    Column("OFFER", lambda view: view.offer),
+    Column("AGO", lambda view: At(view.at_ms)),
+    Column("CODE", lambda view: view.code),
+    Column("MESSAGE", lambda view: view.message),
+)
+
+
+def _boots(view: PoolView) -> list[str]:
+    """Tell of boots that failed in a row, tier by tier."""
+    told: list[str] = []
+    for tier in view.tiers:
+        if tier.boot_failures:
+            stopped = "" if tier.stopped_at_ms is None else ", launches stopped"
+            title = f"Failed boots in {tier.name}: {tier.boot_failure_count} in a row{stopped}"
+            told += _table(title, tier.boot_failures, _BOOT_COLUMNS)
+    return told
 
 
 _JOB_COLUMNS: tuple[Column[JobView], ...] = (
@@ -237,6 +264,8 @@ def _bundle(client: SyncClient, view: BundleView) -> list[str]:
         ("Phase", view.phase),
         ("Since", At(view.phase_since_at_ms)),
         ("Pool", ", then ".join([view.pool, *view.fallback_pools])),
+        ("Goes on to the next", view.fallback if view.fallback_pools else None),
+        ("Starts", "all at once, or not" if view.is_gang else None),
         ("Copies of each job", view.replica_count),
         ("Ready", f"{view.ready_count} of {view.desired_count}"),
         ("Apart", ", ".join(map(_spread_text, view.spread))),
@@ -271,6 +300,8 @@ def _replica(client: SyncClient, view: ReplicaView) -> list[str]:
         ("Allocation is", view.allocation_phase),
         ("Node", view.node_id),
         ("Waits for", waits),
+        ("Room is made on", None if view.claim is None else view.claim.node_id),
+        ("Gave way to", None if view.preempted is None else view.preempted.by),
         ("Tried again in", None if retry_ms is None else format_duration(retry_ms)),
         ("Restarts that count", view.restart_count),
         ("Degraded by", ", ".join(view.degraded_by)),

@@ -121,6 +121,10 @@ def _decision(told: str, decision: DecisionView) -> Iterator[str]:
         yield f"  with {kind} {', '.join(ids)}"
     if decision.degraded_by:
         yield f"  degraded by {', '.join(decision.degraded_by)}"
+    for victim in decision.victims:
+        primary = ", a primary" if victim.is_primary else ""
+        ran = format_duration(victim.age_ms)
+        yield f"  {victim.replica_id} ({victim.band}{primary}, ran for {ran}) gives way to it"
     for attempt in decision.attempts:
         yield from _attempt(attempt)
 

@@ -17,6 +17,7 @@ from hostler.cli.tables import (
     POOL_COLUMNS,
     REPLICA_COLUMNS,
     TOKEN_COLUMNS,
+    WINDOW_COLUMNS,
 )
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         PoolView,
         ReplicaView,
         TokenView,
+        WindowComingView,
     )
 
 V = TypeVar("V")
@@ -189,7 +191,27 @@ TOKENS: Final[Kind[TokenView]] = Kind(
     columns=TOKEN_COLUMNS,
 )
 
-KINDS: Final[tuple[Kind[Any], ...]] = (BUNDLES, REPLICAS, ALLOCATIONS, NODES, POOLS, LEASES, TOKENS)
+WINDOWS: Final[Kind[WindowComingView]] = Kind(
+    noun="schedule",
+    plural="schedules",
+    short=("windows", "window"),
+    listed=lambda client, filters: client.windows(pool=filters.pool),
+    fetched=None,
+    id_of=lambda view: f"{view.pool}/{view.window or 'gap'}/{view.from_at_ms}",
+    columns=WINDOW_COLUMNS,
+    filters=("pool",),
+)
+
+KINDS: Final[tuple[Kind[Any], ...]] = (
+    BUNDLES,
+    REPLICAS,
+    ALLOCATIONS,
+    NODES,
+    POOLS,
+    LEASES,
+    TOKENS,
+    WINDOWS,
+)
 KIND_BY_NAME: Final[dict[str, Kind[Any]]] = {name: kind for kind in KINDS for name in kind.names}
 
 KINDS_TOLD: Final = ", ".join(kind.plural for kind in KINDS)

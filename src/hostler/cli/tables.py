@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         ReplicaView,
         ShapeView,
         TokenView,
+        WindowComingView,
     )
 
 
@@ -116,6 +117,16 @@ NODE_COLUMNS: Final[tuple[Column[NodeView], ...]] = (
     Column("USED", lambda view: view.use_count, is_wide=True),
     Column("MACHINE", lambda view: view.machine_id, is_wide=True),
 )
+
+
+def pool_growth(view: PoolView) -> str:
+    """Tell whether a pool can grow, and whether its machines are being replaced."""
+    stopped = [tier.name for tier in view.tiers if tier.stopped_at_ms is not None]
+    if stopped:
+        return f"stopped: {','.join(stopped)}"
+    return f"replacing {view.replacing_count}" if view.replacing_count else "ok"
+
+
 POOL_COLUMNS: Final[tuple[Column[PoolView], ...]] = (
     Column("POOL", lambda view: view.name if view.is_enabled else f"{view.name} (disabled)"),
     Column("NODES", lambda view: view.node_count),
@@ -126,7 +137,18 @@ POOL_COLUMNS: Final[tuple[Column[PoolView], ...]] = (
     Column("SPARES", lambda view: f"{view.present_spare_count}/{view.spare_count}"),
     Column("HELD", lambda view: view.held_count),
     Column("WAITING", lambda view: view.waiting_count),
+    Column("GROWTH", pool_growth, is_state=True),
     Column("TIERS", lambda view: ",".join(tier.name for tier in view.tiers), is_wide=True),
+)
+WINDOW_COLUMNS: Final[tuple[Column[WindowComingView], ...]] = (
+    Column("POOL", lambda view: view.pool),
+    Column("WINDOW", lambda view: view.window or None),
+    Column("THERE", lambda view: view.local),
+    Column("ZONE", lambda view: view.time_zone),
+    Column("WARM", lambda view: view.warm_count),
+    Column("MIN", lambda view: view.node_count_min),
+    Column("MAX", lambda view: view.node_count_max),
+    Column("NOTE", lambda view: view.note or None),
 )
 BUNDLE_COLUMNS: Final[tuple[Column[BundleView], ...]] = (
     Column("BUNDLE", lambda view: view.bundle_id),

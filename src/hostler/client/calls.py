@@ -39,6 +39,7 @@ from hostler.wire.http import (
     RevokeRequest,
     StatusView,
     TokenView,
+    WindowsView,
 )
 
 T = TypeVar("T")
@@ -202,6 +203,16 @@ def nodes(**params: Any) -> Call[Page[NodeView]]:
 def node(node_id: str) -> Call[NodeView]:
     """Get one node."""
     return _get(f"/v1/nodes/{segment(node_id)}", NodeView)
+
+
+def windows(**params: Any) -> Call[WindowsView]:
+    """List what the windows of pools bring."""
+    return _get("/v1/windows", WindowsView, **params)
+
+
+def retry_pool(name: str) -> Call[PoolView]:
+    """Launch again in a pool what lately failed."""
+    return _post(f"/v1/pools/{segment(name)}/retry", PoolView)
 
 
 def cordon_node(node_id: str, reason: str = "") -> Call[NodeView]:

@@ -246,6 +246,10 @@ class Client(Questions):
         """Return one pool."""
         return await self._transport.send(calls.pool(name))
 
+    async def retry_pool(self, name: str) -> PoolView:
+        """Launch again in a pool what lately failed."""
+        return await self._transport.send(calls.retry_pool(name))
+
     # -- leases ----------------------------------------------------------------------------------
 
     async def leases(

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 
 from hostler.client import calls
 from hostler.client.transport import Transport
-from hostler.wire.http import ConfigView, ExplainView, PendingView, StatusView
+from hostler.wire.http import (
+    ConfigView,
+    ExplainView,
+    PendingView,
+    StatusView,
+    WindowComingView,
+)
 
 
 class Questions:
@@ -43,6 +49,10 @@ class Questions:
         return await self._transport.send(
             calls.explain(about, node, at_event=at_event, at_revision=at_revision, given=given)
         )
+
+    async def windows(self, *, pool: str | None = None) -> list[WindowComingView]:
+        """Return what the windows of pools, or of one, bring in the next two weeks."""
+        return (await self._transport.send(calls.windows(pool=pool))).items
 
     async def pending(self) -> PendingView:
         """Return what waits, grouped by what it asks for and what it waits for."""

@@ -32,6 +32,7 @@ from hostler.wire.http import (
     ReplicaView,
     StatusView,
     TokenView,
+    WindowComingView,
 )
 
 T = TypeVar("T")
@@ -320,6 +321,14 @@ class SyncClient:
     def pool(self, name: str) -> PoolView:
         """As `Client.pool`."""
         return self._loop.run(self._client.pool(name))
+
+    def retry_pool(self, name: str) -> PoolView:
+        """As `Client.retry_pool`."""
+        return self._loop.run(self._client.retry_pool(name))
+
+    def windows(self, *, pool: str | None = None) -> list[WindowComingView]:
+        """As `Client.windows`."""
+        return self._loop.run(self._client.windows(pool=pool))
 
     def leases(self, *, pool: str | None = None, include_ended: bool = False) -> list[LeaseView]:
         """As `Client.leases`."""

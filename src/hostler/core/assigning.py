@@ -33,6 +33,9 @@ def assign(
     txn: Txn, replica: Replica, bundle: Bundle, job: Job, verdict: Verdict, option: Option
 ) -> Allocation:
     """Give a replica the place that was chosen, asking for its machine where there is none."""
+    if replica.claim is not None:
+        txn.touch(Node.KIND, replica.claim.node_id)  # whatever is left there is open to others
+        replica = txn.change(replica, claim=None)  # else the room would be kept from itself
     node = _launch(txn, option) if option.place is None else option.place.node
     is_startable = _takes_starts(node)
     room = txn.fleet.index.places.of(txn.fleet, node.node_id).room
@@ -55,7 +58,7 @@ def assign(
         created_at_ms=txn.now_ms,
     )
     allocation = holds.reserve(txn, allocation, node)
-    if is_startable:
+    if is_startable and not bundle.is_gang:
         holds.start(txn, allocation, node)
     _take_place(txn, replica, allocation, bundle.generation)
     _tell(txn, allocation, node, is_recovery=replica.is_recovery)
@@ -92,10 +95,16 @@ def refuse(txn: Txn, replica: Replica, verdict: Verdict) -> None:
     if reason is None:
         raise Defect("no_reason", "a replica is refused a place for nothing")
     _wake_when_forgiven(txn, replica)
+    if replica.claim is not None:
+        return  # it waits for room that is being made, and knows it
     known = replica.waiting_reason
-    if known is reason or (txn.is_scan and known is not None):
+    if txn.is_scan and known is not None:
         return
-    detail = summary(verdict.attempts)
+    detail = verdict.detail or summary(verdict.attempts)
+    if known is reason:
+        if verdict.detail:
+            _say_why(txn, replica, reason, detail)
+        return
     _say_why(txn, replica, reason, detail)
     txn.emit(
         EventKind.REPLICA_PLACEMENT_FAILED,
@@ -133,6 +142,14 @@ def start_reserved(txn: Txn, node: Node) -> None:
     if not keys or not _takes_starts(node):
         return
     reserved = [txn.fleet.allocations[key] for key in keys]
+    gangs = dict.fromkeys(a.bundle_id for a in reserved if _is_gang(txn, a.bundle_id))
+    _start(txn, node, [each for each in reserved if each.bundle_id not in gangs])
+    for bundle_id in gangs:
+        start_gang(txn, txn.fleet.bundles[bundle_id])
+
+
+def _start(txn: Txn, node: Node, reserved: list[Allocation]) -> None:
+    """Start what is reserved on a node whose agent is there; what does not fit there ends."""
     taken = [
         hold_of(each)
         for each in live_on(txn.fleet, node.node_id)
@@ -149,6 +166,28 @@ def start_reserved(txn: Txn, node: Node) -> None:
             continue
         devices = pick_devices(allocation.requirement, room)
         taken.append(hold_of(holds.start(txn, allocation, node, devices=devices)))
+
+
+def start_gang(txn: Txn, bundle: Bundle) -> None:
+    """Start what is reserved of a gang, once each member has a node that is there."""
+    fleet = txn.fleet
+    keys = fleet.index.allocations_by_bundle.keys(bundle.bundle_id)
+    live = [fleet.allocations[key] for key in keys]
+    reserved = [each for each in live if each.phase is AllocationPhase.RESERVED]
+    if len(reserved) == len(live) and any(
+        fleet.index.replicas_by_bundle_phase.count(bundle_phase_key(bundle.bundle_id, phase))
+        for phase in (ReplicaPhase.PENDING, ReplicaPhase.BACKING_OFF)
+    ):
+        return  # nothing of it has started, and somebody is missing
+    nodes = {each.node_id: fleet.nodes[each.node_id] for each in reserved}
+    if all(map(_takes_starts, nodes.values())):
+        for node in nodes.values():
+            _start(txn, node, [each for each in reserved if each.node_id == node.node_id])
+
+
+def _is_gang(txn: Txn, bundle_id: str) -> bool:
+    bundle = txn.fleet.bundles.get(bundle_id)
+    return bundle is not None and bundle.is_gang
 
 
 def _takes_starts(node: Node) -> bool:

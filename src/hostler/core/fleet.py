@@ -17,6 +17,7 @@ from hostler.core.tables import Table, Timers
 from hostler.core.wakes import wake_at_ms
 from hostler.model import (
     Allocation,
+    Breaker,
     Bundle,
     Cooldown,
     Counter,
@@ -28,6 +29,7 @@ from hostler.model import (
     Receipt,
     Replica,
     Settings,
+    Sizes,
     TimeZone,
     Token,
     Trace,
@@ -52,6 +54,7 @@ class Fleet:
 
     def __init__(self) -> None:
         self.allocations = Table(Allocation)
+        self.breakers = Table(Breaker)
         self.bundles = Table(Bundle)
         self.cooldowns = Table(Cooldown)
         self.counters = Table(Counter)
@@ -63,6 +66,7 @@ class Fleet:
         self.receipts = Table(Receipt)
         self.replicas = Table(Replica)
         self.settings_table = Table(Settings)
+        self.sizes = Table(Sizes)
         self.time_zones = Table(TimeZone)
         self.tokens = Table(Token)
         self.traces = Table(Trace)

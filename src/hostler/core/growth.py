@@ -7,17 +7,26 @@ new record counts from the moment it is written (G-012), long before a machine e
 
 from __future__ import annotations
 
+from typing import Final
+
 from hostler.base.ids import NodeId
+from hostler.core import aging, limits
 from hostler.core.events import EventKind
 from hostler.core.keys import tier_key
+from hostler.core.provider_pauses import paused_until_ms
+from hostler.core.sizing_targets import elastic_count, sizes_of
 from hostler.core.slots import misfit
 from hostler.core.txn import Txn
 from hostler.core.uses import offer_key
-from hostler.model import Node, Pool
+from hostler.core.versions import version_of
+from hostler.model import Node, Pool, ProviderState
 from hostler.model.node import NodePhase, Origin
 from hostler.model.pool import Band, Offer, Tier, TierKind
 from hostler.model.reason import Reason
 from hostler.model.shape import NOTHING_REQUIRED, Requirement
+
+_SOON: Final = (Reason.LAUNCHES_IN_FLIGHT, Reason.LAUNCH_RATE)
+"""What would serve cheaper comes in a moment, so nothing dearer is bought meanwhile."""
 
 
 def request_node(
@@ -46,7 +55,7 @@ def request_node(
             offer=offer.name,
             origin=Origin.LAUNCHED,
             zone=tier.zone,
-            reliability=tier.reliability,
+            reliability=tier.reliability_of(offer),
             price_microusd_per_hour=offer.price_microusd_per_hour,
             shape=offer.shape,
             phase=NodePhase.REQUESTED,
@@ -57,8 +66,13 @@ def request_node(
             is_spare=is_spare,
             spare_band=spare_band,
             slot_count=pool.slot_count,
+            version=version_of(tier, offer),
         )
     )
+    if pool.age_ms_max is not None:
+        ages_out_at_ms = aging.ages_out_at_ms(pool, node.node_id, node.created_at_ms)
+        node = txn.change(node, ages_out_at_ms=ages_out_at_ms)
+    _count_launch(txn, pool, tier)
     txn.emit(
         EventKind.NODE_REQUESTED,
         {"node": node.node_id, "pool": pool.name},
@@ -70,20 +84,88 @@ def request_node(
 
 
 def growth_obstacle(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> Reason | None:
-    """Return why no node of this offer may be asked for now, or `None` when one may."""
+    """Return why no node of this offer may be asked for now, or `None` when one may.
+
+    Whatever bounds growth is asked here, and so holds for all who grow: counts now, budgets of
+    money where there are any.
+    """
     index = txn.fleet.index
     if not pool.is_enabled:
         return Reason.POOL_DISABLED
     if tier.kind is not TierKind.ELASTIC:
         return Reason.NO_CAPACITY
-    if index.nodes_by_tier.count(tier_key(pool.name, tier.name)) >= tier.node_count_max:
+    if _is_at_limit(txn, pool, tier, offer):
         return Reason.LIMIT_REACHED
+    if is_stopped(txn, pool, tier):
+        return Reason.GROWTH_STOPPED
     if is_cooling_down(txn, pool, tier, offer):
         return Reason.OFFER_COOLING_DOWN
+    if paused_until_ms(txn.fleet, tier.provider) is not None:
+        return Reason.PROVIDER_PAUSED
     requested_count = index.nodes_by_pool_phase.count(f"{pool.name}/{NodePhase.REQUESTED.value}")
     if requested_count >= pool.launch_count_max:
         return Reason.LAUNCHES_IN_FLIGHT
-    return None
+    return _provider_obstacle(txn, tier.provider)
+
+
+def _provider_obstacle(txn: Txn, provider: str) -> Reason | None:
+    """Return why a provider is asked for nothing more now, by the limits that it was given."""
+    settings = txn.fleet.settings
+    bounds = None if settings is None else settings.provider_limits(provider)
+    if bounds is None:
+        return None
+    launching_count = txn.fleet.index.nodes_launching.count(provider)
+    if bounds.launch_count_max is not None and launching_count >= bounds.launch_count_max:
+        return Reason.LAUNCHES_IN_FLIGHT
+    state = txn.fleet.providers.get(provider)
+    is_early = state is not None and (state.launch_next_at_ms or 0) > txn.now_ms
+    return Reason.LAUNCH_RATE if bounds.launches_per_minute_max is not None and is_early else None
+
+
+def _count_launch(txn: Txn, pool: Pool, tier: Tier) -> None:
+    """Let the next launch at this provider, or the next trial in this tier, come later."""
+    breaker = txn.fleet.breakers.get(tier_key(pool.name, tier.name))
+    if breaker is not None and breaker.stopped_at_ms is not None:
+        txn.change(breaker, trial_at_ms=txn.now_ms + limits.BOOT_TRIAL_MS)
+    settings = txn.fleet.settings
+    bounds = None if settings is None else settings.provider_limits(tier.provider)
+    if bounds is None or bounds.launches_per_minute_max is None:
+        return
+    state = txn.fleet.providers.get(tier.provider) or txn.put(
+        ProviderState(name=tier.provider, next_list_at_ms=txn.now_ms)
+    )
+    apart_ms = -(-60_000 // bounds.launches_per_minute_max)
+    txn.change(state, launch_next_at_ms=txn.now_ms + apart_ms)
+
+
+def has_room(txn: Txn, pool: Pool) -> bool:
+    """Say whether one more machine may exist somewhere in the pool."""
+    return any(
+        tier.kind is TierKind.ELASTIC and not _is_at_limit(txn, pool, tier, offer)
+        for tier in pool.tiers
+        for offer in tier.offers
+    )
+
+
+def is_stopped(txn: Txn, pool: Pool, tier: Tier) -> bool:
+    """Say whether so many machines of the tier failed to boot that none is launched there now."""
+    breaker = txn.fleet.breakers.get(tier_key(pool.name, tier.name))
+    if breaker is None or breaker.stopped_at_ms is None:
+        return False
+    return breaker.trial_at_ms is None or breaker.trial_at_ms > txn.now_ms
+
+
+def _is_at_limit(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> bool:
+    """Say whether the tier, the offer or the pool has as many machines as it may have."""
+    index = txn.fleet.index
+    if index.nodes_by_tier.count(tier_key(pool.name, tier.name)) >= tier.node_count_max:
+        return True
+    if offer.node_count_max is not None:
+        key = offer_key(pool.name, tier.name, offer.name)
+        if index.nodes_by_offer.count(key) >= offer.node_count_max:
+            return True
+    count_max = sizes_of(txn.fleet, pool).node_count_max
+    return count_max is not None and elastic_count(txn.fleet, pool) >= count_max
 
 
 def is_cooling_down(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> bool:
@@ -124,8 +206,8 @@ def request_for(
             if isinstance(found, Node):
                 return found
             reason = found
-            if reason is Reason.LAUNCHES_IN_FLIGHT:
-                return reason  # what would serve cheaper comes when one of them has answered
+            if reason in _SOON:
+                return reason
     return reason
 
 

@@ -6,23 +6,47 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
-from hostler.core.keys import bundle_phase_key, pending_line, pending_order, tier_key
+from hostler.core.debt_index import DebtIndex
+from hostler.core.keys import bundle_phase_key, tier_key
 from hostler.core.lease_index import LeaseIndex
 from hostler.core.peer_index import PeerIndex
+from hostler.core.pending_index import PendingIndex
 from hostler.core.placement.places import PlaceIndex
 from hostler.core.slot_index import SlotIndex
-from hostler.core.tables import LineIndex, SetIndex
-from hostler.core.uses import UseIndex
-from hostler.model import Allocation, Bundle, Lease, Node, OutboxEntry, Pool, Replica, Token
+from hostler.core.tables import SetIndex
+from hostler.core.uses import ReplaceIndex, UseIndex, offer_key
+from hostler.model import (
+    Allocation,
+    Bundle,
+    Lease,
+    Node,
+    OutboxEntry,
+    Pool,
+    Replica,
+    Settings,
+    Token,
+)
 from hostler.model.allocation import AllocationPhase
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
 from hostler.model.node import Health, NodePhase
 from hostler.model.record import Record
+from hostler.model.replica import ReplicaPhase
 
 
 def _leaving_bucket(node: Node) -> str | None:
     is_leaving = node.retire_reason is not None and node.phase is not NodePhase.RETIRED
     return tier_key(node.pool, node.tier) if is_leaving else None
+
+
+def _staying_bucket(node: Node) -> str | None:
+    is_staying = (
+        node.retire_reason is None
+        and node.phase is not NodePhase.RETIRED
+        and node.health is Health.LIVE
+        and node.cordon is None
+        and node.drain is None
+    )
+    return node.pool if is_staying else None
 
 
 def _draining_bucket(node: Node) -> str | None:
@@ -34,6 +58,11 @@ def _draining_bucket(node: Node) -> str | None:
 def _lost_bucket(node: Node) -> str | None:
     is_lost = node.health is Health.LOST and node.silent_since_at_ms is not None
     return "all" if is_lost else None
+
+
+def _claimed_node(replica: Replica) -> str | None:
+    is_pending = replica.phase is ReplicaPhase.PENDING
+    return replica.claim.node_id if is_pending and replica.claim is not None else None
 
 
 def _command_bucket(entry: OutboxEntry) -> str:
@@ -55,6 +84,13 @@ class NodeIndexes:
         self.nodes_by_tier = SetIndex[Node](
             lambda n: None if n.phase is NodePhase.RETIRED else tier_key(n.pool, n.tier)
         )
+        self.nodes_by_offer = SetIndex[Node](
+            lambda n: (
+                None
+                if n.phase is NodePhase.RETIRED or not n.offer
+                else offer_key(n.pool, n.tier, n.offer)
+            )
+        )
         self.nodes_by_phase = SetIndex[Node](lambda n: n.phase.value)
         self.nodes_by_pool_phase = SetIndex[Node](lambda n: f"{n.pool}/{n.phase.value}")
         self.nodes_by_machine = SetIndex[Node](
@@ -66,6 +102,14 @@ class NodeIndexes:
         )
         self.nodes_leaving = SetIndex[Node](_leaving_bucket)
         """By tier: on their way out, and counted until they are gone."""
+        self.nodes_staying = SetIndex[Node](_staying_bucket)
+        """By pool: what may be used, now or when it is there."""
+        self.nodes_to_replace = ReplaceIndex()
+        """Those in whose place another is to come."""
+        self.nodes_launching = SetIndex[Node](
+            lambda n: n.provider if n.phase is NodePhase.REQUESTED else None
+        )
+        """By provider: asked for, and no machine is known yet."""
         self.nodes_draining = SetIndex[Node](_draining_bucket)
         """In `all`: those that are to be empty and have not been seen so."""
         self.nodes_lost = SetIndex[Node](_lost_bucket)
@@ -84,19 +128,26 @@ class NodeIndexes:
             *_follows(
                 self.nodes_by_pool,
                 self.nodes_by_tier,
+                self.nodes_by_offer,
                 self.nodes_by_phase,
                 self.nodes_by_pool_phase,
                 self.nodes_by_machine,
                 self.nodes_by_provider,
                 self.nodes_spare,
                 self.nodes_leaving,
+                self.nodes_staying,
+                self.nodes_launching,
                 self.nodes_draining,
                 self.nodes_lost,
                 uses,
                 self.nodes_free,
+                self.nodes_to_replace,
             ),
         )
-        self._node_follows_moving = (self.places.follow_node, *_follows(uses, self.nodes_free))
+        self._node_follows_moving = (
+            self.places.follow_node,
+            *_follows(uses, self.nodes_free, self.nodes_to_replace),
+        )
 
 
 class WorkIndexes:
@@ -111,6 +162,9 @@ class WorkIndexes:
         self.allocations_by_bundle = SetIndex[Allocation](
             lambda a: a.bundle_id if a.is_live else None
         )
+        self.allocations_by_band = SetIndex[Allocation](
+            lambda a: a.band.value if a.is_live else None
+        )
         self.allocations_by_phase = SetIndex[Allocation](
             lambda a: None if a.phase is AllocationPhase.ENDED else a.phase.value
         )
@@ -120,9 +174,13 @@ class WorkIndexes:
         """By node: what starts when the node is ready."""
         self.replicas_by_bundle = SetIndex[Replica](lambda r: r.bundle_id)
         self.replicas_by_phase = SetIndex[Replica](lambda r: r.phase.value)
-        self.replicas_pending = LineIndex[Replica](
-            lambda r: (pending_line(r), pending_order(r)) if r.is_placeable else None
+        self.replicas_claiming = SetIndex[Replica](_claimed_node)
+        """By node: those for whom room is being made there."""
+        self.replicas_preempted = SetIndex[Replica](
+            lambda r: None if r.preempted is None else "all"
         )
+        """In `all`: those that lately gave way."""
+        self.replicas_pending = PendingIndex()
         """Who wants a place now, or a second one, by demand, the most urgent first."""
         self.replicas_placeable = SetIndex[Replica](
             lambda r: r.bundle_id if r.is_placeable else None
@@ -131,14 +189,13 @@ class WorkIndexes:
         self.replicas_by_bundle_phase = SetIndex[Replica](
             lambda r: bundle_phase_key(r.bundle_id, r.phase)
         )
-        self.replicas_in_debt = LineIndex[Replica](
-            lambda r: None if r.debt is None else ("all", (-r.debt.look_at_ms, r.replica_id))
-        )
+        self.replicas_in_debt = DebtIndex()
         """In `all`: those whose place breaks a rule, who is looked at last first."""
         self._allocation_follows = _follows(
             self.allocations_by_node,
             self.allocations_by_replica,
             self.allocations_by_bundle,
+            self.allocations_by_band,
             self.allocations_by_phase,
             self.allocations_reserved,
         )
@@ -146,6 +203,8 @@ class WorkIndexes:
             self.replicas_by_bundle,
             self.replicas_by_phase,
             self.replicas_by_bundle_phase,
+            self.replicas_claiming,
+            self.replicas_preempted,
             self.replicas_pending,
             self.replicas_in_debt,
             self.replicas_placeable,
@@ -171,6 +230,7 @@ class Indexes(NodeIndexes, WorkIndexes):
             Node.KIND: self._node_follows,
             Allocation.KIND: (self.places.follow_allocation, *self._allocation_follows),
             Replica.KIND: (self.places.follow_replica, *self._replica_follows),
+            Settings.KIND: (self.replicas_pending.update_settings,),
             Lease.KIND: _follows(leases),
             OutboxEntry.KIND: _follows(self.commands_by_target),
             Bundle.KIND: _follows(self.peers),
@@ -197,7 +257,14 @@ _Follow = Callable[[str, Any, Any], None]
 
 
 def _follows(
-    *indexes: SetIndex[Any] | LineIndex[Any] | SlotIndex | UseIndex | LeaseIndex | PeerIndex,
+    *indexes: SetIndex[Any]
+    | DebtIndex
+    | PendingIndex
+    | SlotIndex
+    | UseIndex
+    | ReplaceIndex
+    | LeaseIndex
+    | PeerIndex,
 ) -> tuple[_Follow, ...]:
     return tuple(index.update for index in indexes)
 
@@ -211,6 +278,7 @@ _STEADY: dict[str, Callable[[Any], Any]] = {
         "tier",
         "provider",
         "retire_reason",
+        "cordon",
         "drain",
         "health",
         "silent_since_at_ms",

@@ -10,12 +10,19 @@ import msgspec
 
 from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
 from hostler.model.allocation import Ended
-from hostler.model.bundle import Job
+from hostler.model.bundle import Fallback, Job
 from hostler.model.calendar import TimeZone
 from hostler.model.constraint import SpreadRule
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.pool import Pool
-from hostler.model.settings import RecoveryLimits, RepayLimits, Retention
+from hostler.model.settings import (
+    AGEING_MS,
+    Preemption,
+    ProviderLimits,
+    RecoveryLimits,
+    RepayLimits,
+    Retention,
+)
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
 from hostler.model.token import Role
 
@@ -45,9 +52,12 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     orphan_grace_ms: int
     lost_node_count_max: int
     brake_window_ms: int
+    providers: tuple[ProviderLimits, ...] = ()
     recovery: RecoveryLimits
     repay: RepayLimits = RepayLimits()
     retention: Retention
+    ageing_ms: int = AGEING_MS
+    preemption: Preemption = Preemption()
 
 
 class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configuration"):
@@ -69,6 +79,8 @@ class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
     jobs: tuple[Job, ...]
     replica_count: int = 1
     fallback_pools: tuple[str, ...] = ()
+    fallback: Fallback = Fallback.WHEN_FULL
+    is_gang: bool = False
     spread: tuple[SpreadRule, ...] = ()
     is_primary_interruptible: bool = True
     is_colocated: bool = False
@@ -117,6 +129,12 @@ class DrainNode(Request, frozen=True, kw_only=True, tag="drain_node"):
     node_id: NodeId
     deadline_ms: int
     then_retire: bool = False
+
+
+class RetryGrowth(Request, frozen=True, kw_only=True, tag="retry_growth"):
+    """Launch again in a pool what lately failed: whoever asks has mended it."""
+
+    pool: str
 
 
 class AcquireLease(Request, frozen=True, kw_only=True, tag="acquire_lease"):
@@ -329,6 +347,7 @@ AnyRequest = (
     | LabelNode
     | UncordonNode
     | DrainNode
+    | RetryGrowth
     | AcquireLease
     | HeartbeatLease
     | ExtendLease

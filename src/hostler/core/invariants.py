@@ -10,18 +10,18 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hostler.base.errors import Defect
-from hostler.core import node_invariants
+from hostler.core import node_invariants, pool_invariants
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
-from hostler.core.node_invariants import Broken
 from hostler.core.placement.resilience import INTERRUPTIBLE_PRIMARY
+from hostler.core.pool_invariants import Broken
 from hostler.core.slot_choice import slot_for
-from hostler.model import Allocation, Lease, Node, OutboxEntry, Replica
+from hostler.model import Allocation, Breaker, Lease, Node, OutboxEntry, Pool, Replica, Sizes
 from hostler.model.allocation import AllocationPhase
 from hostler.model.lease import LeasePhase
 from hostler.model.node import NodePhase
 from hostler.model.record import Record
-from hostler.model.replica import Migration, ReplicaPhase
+from hostler.model.replica import Claim, Migration, ReplicaPhase
 
 
 def _node(fleet: Fleet, node: Node) -> Iterator[Broken]:
@@ -89,6 +89,16 @@ def _is_migration(replica: Replica | None, live: list[str]) -> bool:
 
 
 def _replica(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
+    yield from _replica_phase(fleet, replica)
+    if replica.phase is ReplicaPhase.PENDING and replica.reason is None:
+        yield "INV-REPLICA-4", "a pending replica does not say why it waits"
+    if replica.claim is not None:
+        yield from _claim(fleet, replica, replica.claim)
+    if replica.bundle_id not in fleet.bundles:
+        yield "INV-BUNDLE-1", "a replica's bundle does not exist"
+
+
+def _replica_phase(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
     count = fleet.index.allocations_by_replica.count(replica.replica_id)
     match replica.phase:
         case ReplicaPhase.PLACED:
@@ -104,10 +114,14 @@ def _replica(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
         case _:
             if count:
                 yield "INV-REPLICA-3", "a replica that waits for a place has one"
-    if replica.phase is ReplicaPhase.PENDING and replica.reason is None:
-        yield "INV-REPLICA-4", "a pending replica does not say why it waits"
-    if replica.bundle_id not in fleet.bundles:
-        yield "INV-BUNDLE-1", "a replica's bundle does not exist"
+
+
+def _claim(fleet: Fleet, replica: Replica, claim: Claim) -> Iterator[Broken]:
+    if replica.phase is not ReplicaPhase.PENDING:
+        yield "INV-CLAIM-1", "room is kept for a replica that does not wait for a place"
+    node = fleet.nodes.get(claim.node_id)
+    if node is None or node.phase is NodePhase.RETIRED:
+        yield "INV-CLAIM-2", "room is kept on a node that is gone"
 
 
 def _migration(fleet: Fleet, replica: Replica, migration: Migration) -> Iterator[Broken]:
@@ -186,6 +200,9 @@ _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
     Allocation.KIND: _allocation,
     Replica.KIND: _replica_and_migration,
     OutboxEntry.KIND: _command,
+    Pool.KIND: pool_invariants.of_pool,
+    Sizes.KIND: pool_invariants.of_sizes,
+    Breaker.KIND: pool_invariants.of_breaker,
 }
 
 

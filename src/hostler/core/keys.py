@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from hostler.core.tables import Order
 from hostler.model import Replica
-from hostler.model.pool import Band
 from hostler.model.replica import ReplicaPhase
 
 
@@ -22,14 +20,3 @@ def pending_line(replica: Replica) -> str:
     """Return the bucket of replicas that ask alike and to which the same nodes are open."""
     is_recovery = replica.is_recovery and replica.migration is None
     return f"{replica.demand}{'/recovery' if is_recovery else ''}"
-
-
-def pending_order(replica: Replica) -> Order:
-    """Gold first, then who waits longest; a bundle's own order breaks ties.
-
-    Who has a place and is only to be moved comes after everybody who has none.
-    """
-    rank, waiting_since = replica.band.rank, replica.waiting_since_at_ms
-    if replica.migration is not None:
-        rank, waiting_since = rank + len(Band), replica.migration.requested_at_ms
-    return rank, waiting_since, replica.bundle_id, replica.job, replica.index

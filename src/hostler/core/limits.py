@@ -35,6 +35,25 @@ def patience_ms(command: Command) -> int:
 LAUNCH_ATTEMPTS_MAX = 5
 """Attempts at one launch; then the node is given up and another offer may serve."""
 
+PROVIDER_PAUSE_MS_MIN = 1_000
+"""First pause of a whole provider that says "too often" or is not reached, doubling to
+COOLDOWN_MS_MAX; a provider that names a time is left alone for at least that."""
+
+BOOT_TRIAL_MS = 900_000
+"""How often one machine is tried in a tier whose machines do not boot (trial T03: it goes on by
+itself after a good one). Four an hour cost little and find out soon enough."""
+
+BOOT_FAILURES_KEPT_MAX = 3
+"""Failed boots that are kept as evidence for each tier."""
+
+BOOT_CHECK_MS = 15_000
+"""How often a provider is asked whether a machine that boots still exists, so that one which died
+is replaced long before its boot deadline."""
+
+STUCK_AFTER_MS = 300_000
+"""How long a machine may take to be gone before people are told. Five times the patience of a
+stop: the slowest clouds need two minutes."""
+
 COOLDOWN_MS_MIN = 5_000
 COOLDOWN_MS_MAX = 300_000
 """Pause of an offer after a failed launch, doubling (spec/placement.md 5.12: set aside 300 s)."""
@@ -110,3 +129,25 @@ LEASES_OVER_MAX = 100_000
 RANKINGS_MAX = 64
 """Demands for which each tier keeps its nodes ranked. At 100,000 nodes one takes 1.7 MB; more
 kinds of work than this are ranked anew each time they come up."""
+
+PREEMPTION_CHECKS_MAX = 500
+"""Sets of victims tried on one node before the search is content with one that has no needless
+member: every set of up to eight different ones, and far more where many are alike; 5 ms at most."""
+
+PREEMPTION_NODES_MAX = 500
+"""Nodes on which one search looks for victims: with more than that to choose from, the best is
+hardly better; 50 ms at most."""
+
+CLAIM_MARGIN_MS = 30_000
+"""How much longer than its grace a victim may take to end before the room that it was to leave is
+given up and looked for elsewhere: the patience with one attempt to stop it."""
+
+CROWD_MAX = 24
+"""Replicas for which the price of a new machine is reckoned together, and"""
+CROWD_LINES_MAX = 8
+"""kinds of demand among them beside the buyer's own: enough to see that one large machine serves
+cheaper than many small ones; under 1 ms for each machine bought."""
+
+GANG_TRIES_MAX = 256
+"""Places tried for the members of one gang before it is said that they do not fit together; every
+way for four members on four nodes, and 25 ms at most."""

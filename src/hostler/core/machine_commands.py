@@ -23,9 +23,15 @@ def stop_command_id(node: Node) -> str:
 
 
 def send_launch(txn: Txn, node: Node) -> None:
-    """Ask for the machine."""
+    """Ask for the machine, as it is configured now; once asked for, it stays what it is."""
+    command_id = launch_command_id(node)
+    if command_id in txn.fleet.commands:
+        return
+    pool = txn.fleet.pools.get(node.pool)
+    tier = None if pool is None else pool.tier(node.tier)
+    offers = () if tier is None else tier.offers
     txn.send(
-        launch_command_id(node),
+        command_id,
         LaunchMachine(
             node_id=node.node_id,
             epoch=node.epoch,
@@ -33,6 +39,9 @@ def send_launch(txn: Txn, node: Node) -> None:
             tier=node.tier,
             provider=node.provider,
             offer=node.offer,
+            zone=node.zone,
+            made_of=next((offer for offer in offers if offer.name == node.offer), None),
+            options_json="{}" if tier is None else tier.options_json,
         ),
     )
 

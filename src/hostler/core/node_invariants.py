@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hostler.core import silence
+from hostler.core import pool_invariants, silence
 from hostler.core.fleet import Fleet
 from hostler.core.keys import tier_key
 from hostler.core.machine_commands import launch_command_id, stop_command_id
+from hostler.core.pool_invariants import Broken
 from hostler.model import Node
 from hostler.model.allocation import AllocationPhase
 from hostler.model.launch import Disconnect
 from hostler.model.node import Health, NodePhase, Origin
-
-Broken = tuple[str, str]
-"""An invariant's name, and what was found."""
 
 
 def of_machine(fleet: Fleet, node: Node) -> Iterator[Broken]:
@@ -58,7 +56,10 @@ def of_change(fleet: Fleet, before: Node | None, node: Node) -> Iterator[Broken]
             or fleet.index.nodes_by_tier.count(tier_key(node.pool, node.tier)) > tier.node_count_max
         ):
             yield "INV-POOL-1", "a tier has grown above its maximum"
-    elif (
+        yield from pool_invariants.of_new_node(fleet, node)
+        return
+    yield from pool_invariants.of_retirement(before, node)
+    if (
         settings is not None
         and node.health is Health.LOST
         and before.health is not Health.LOST

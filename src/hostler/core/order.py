@@ -24,12 +24,15 @@ from hostler.core.controllers import (
     migrating,
     orphans,
     placing,
+    preempting,
     provisioning,
     recovery,
     repaying,
+    replacing,
     retention,
     retirement,
     sizing,
+    timekeeping,
 )
 from hostler.core.txn import Txn
 from hostler.model.record import Record
@@ -60,6 +63,7 @@ CONTROLLERS: Final = tuple(
     _controller(module, number)
     for number, module in enumerate(
         (
+            timekeeping,
             admission,
             enrollment,
             liveness,
@@ -68,9 +72,11 @@ CONTROLLERS: Final = tuple(
             migrating,
             recovery,
             drain,
+            preempting,
             leasing,
             placing,
             repaying,
+            replacing,
             sizing,
             retirement,
             orphans,

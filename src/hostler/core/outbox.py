@@ -1,6 +1,6 @@
 """Outbox: commands that are committed and not yet settled, with their attempts as state.
 
-Reads:    commands.
+Reads:    commands, cooldowns (of whole providers).
 Writes:   commands (due to sent and back), nodes (that their launch was given up).
 Sends:    every dispatch there is.
 Keeps:    INV-OUTBOX-1 (nothing leaves that is not in the store).
@@ -17,7 +17,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from hostler.base.rng import Stream
 from hostler.core import limits
+from hostler.core.provider_pauses import paused_until_ms
 from hostler.core.txn import Txn
 from hostler.model import Node, OutboxEntry
 from hostler.model.command import LaunchMachine, OutboxPhase
@@ -60,6 +62,11 @@ def reconcile(txn: Txn) -> None:
             else:
                 failed_once(txn, entry, code, message, None)
             continue
+        if isinstance(entry.command, LaunchMachine):
+            paused_ms = paused_until_ms(txn.fleet, entry.command.provider)
+            if paused_ms is not None and paused_ms > txn.now_ms:
+                txn.put(replace(entry, next_at_ms=paused_ms + _spread_ms(entry)))
+                continue
         sent = txn.put(
             replace(
                 entry,
@@ -69,6 +76,11 @@ def reconcile(txn: Txn) -> None:
             )
         )
         txn.dispatch(sent)
+
+
+def _spread_ms(entry: OutboxEntry) -> int:
+    """Return how much later than others this one goes on after a pause."""
+    return Stream(0, "after_pause", entry.command_id).below(limits.PROVIDER_PAUSE_MS_MIN)
 
 
 def tag_of(entry: OutboxEntry) -> str:

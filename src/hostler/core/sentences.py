@@ -136,6 +136,18 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "No node of its pools has room.",
         "Free room, add nodes, or add an elastic tier or a fallback pool.",
     ),
+    Reason.ROOM_CLAIMED: (
+        "Lower work is being stopped to make room for it.",
+        "Nothing; it starts there when that has ended.",
+    ),
+    Reason.GANG_INCOMPLETE: (
+        "Its bundle starts whole or not at all, and not all of it has a place.",
+        "Free room or add nodes for the replica that is named, or submit it without `gang`.",
+    ),
+    Reason.PREEMPTED: (
+        "It gave way to more important work.",
+        "Nothing while it waits for room; start the job if it was dropped, or raise its band.",
+    ),
     Reason.MACHINE_STARTING: (
         "Its machine is being launched.",
         "Nothing; it goes on when the agent there has said hello.",
@@ -147,6 +159,18 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
     Reason.LAUNCHES_IN_FLIGHT: (
         "The pool launches as many machines at once as it may.",
         "Nothing; the next launch follows when one is done. Or raise launch_count_max.",
+    ),
+    Reason.LAUNCH_RATE: (
+        "The provider is asked for no more machines a minute than it may be.",
+        "Nothing; the next launch follows in a moment. Or raise launches_per_minute_max.",
+    ),
+    Reason.GROWTH_STOPPED: (
+        "Machines of the tier failed to boot, one after another, so no more are launched.",
+        "See why in `hostler explain pool`, mend it, then reload or run `hostler pool retry`.",
+    ),
+    Reason.PROVIDER_PAUSED: (
+        "The provider said that it is asked too often, was not reached, or let nobody in.",
+        "Nothing; it is asked again soon. If it stays so, look at the provider and credentials.",
     ),
     Reason.OFFER_COOLING_DOWN: (
         "The machines that would do could not be launched lately.",
@@ -261,6 +285,10 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
     Reason.SPARE_TARGET: (
         "It is kept as a spare for recoveries.",
         "Lower the pool's spare_count to let it go.",
+    ),
+    Reason.REPLACING: (
+        "Machines that are out of date or old are being replaced, a few at a time.",
+        "Nothing; raise the rollout's surge or unavailable to be faster.",
     ),
     Reason.IN_USE: (
         "Something still runs or is held on it.",

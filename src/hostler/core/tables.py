@@ -169,6 +169,24 @@ class Line:
         head = self.head(bucket)
         return None if head is None else head[1]
 
+    def front(self, bucket: str, count: int) -> list[tuple[Order, str]]:
+        """Return order and key of the first so many, in order, without sorting the others."""
+        heap = self._heaps.get(bucket, [])
+        found: list[tuple[Order, str]] = []
+        next_up = [(heap[0], 0)] if heap else []
+        while next_up and len(found) < count:
+            entry, at = heapq.heappop(next_up)
+            if self._counts_now(bucket, entry) and (not found or found[-1] != entry):
+                found.append(entry)
+            for child in (2 * at + 1, 2 * at + 2):
+                if child < len(heap):
+                    heapq.heappush(next_up, (heap[child], child))
+        return found
+
+    def order_of(self, key: str) -> Order:
+        """Return the order of somebody in line."""
+        return self._places[key][1]
+
     def has(self, key: str) -> bool:
         """Say whether a key stands in some line."""
         return key in self._places
@@ -193,18 +211,6 @@ class Line:
     def buckets(self) -> list[str]:
         """Return the buckets that are not empty, sorted."""
         return sorted(self._counts)
-
-
-class LineIndex(Line, Generic[R]):
-    """A line of records, each with a place that follows from the record alone."""
-
-    def __init__(self, place_of: Callable[[R], tuple[str, Order] | None]) -> None:
-        super().__init__()
-        self._place_of = place_of
-
-    def update(self, key: str, old: R | None, new: R | None) -> None:  # noqa: ARG002  # all indexes are fed alike
-        """Follow one write."""
-        self.set(key, None if new is None else self._place_of(new))
 
 
 class Timers:

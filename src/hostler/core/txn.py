@@ -20,6 +20,7 @@ from hostler.core.events import Event, EventKind
 from hostler.core.fleet import Fleet, Note
 from hostler.core.limits import patience_ms
 from hostler.core.replies import Accepted, Refused, Reply, Result
+from hostler.core.scratch import Mark, Scratch
 from hostler.core.wakes import wake_at_ms
 from hostler.model import Allocation, Bundle, Counter, Lease, Node, OutboxEntry, Replica
 from hostler.model.allocation import ALLOCATION_LIFECYCLE
@@ -81,6 +82,8 @@ class Txn:
         self._replies: list[Reply] = []
         self._notes: dict[tuple[str, str], Note | None] = {}
         self._fired: list[tuple[str, str, int]] = []
+        self._scratch: Scratch | None = None
+        """What was written since the first mark, while there is one."""
         self._controller = ""
         self.is_scan = False
         """True: everything is looked at although nothing need have changed."""
@@ -106,6 +109,8 @@ class Txn:
         fleet, name = self.fleet, (kind, key)
         rows = fleet.tables[kind].rows
         old = rows.get(key)
+        if self._scratch is not None:
+            self._scratch.note(name, old)
         if new is not None:
             rows[key] = new
         elif old is not None:
@@ -208,6 +213,39 @@ class Txn:
             request_id,
             Refused(code=code, message=message, is_missing=is_missing, is_conflict=is_conflict),
         )
+
+    # -- taking back -------------------------------------------------------------------------
+
+    def mark(self) -> Mark:
+        """Remember how things are, so that a plan can be tried by carrying it out.
+
+        What may be taken back writes, sends and emits; it does not note or wake.
+        """
+        if self._scratch is None:
+            self._scratch = Scratch(self._delta)
+        return Mark(
+            write_count=len(self._scratch),
+            lengths=self._lengths.copy(),
+            minted=self._minted.copy(),
+            event_count=len(self._events),
+            dispatch_count=len(self._dispatches),
+        )
+
+    def rewind(self, mark: Mark) -> None:
+        """Take back everything since a mark."""
+        if self._scratch is None:
+            raise Defect("no_mark", "there is nothing to go back to")
+        self._scratch.undo(self.fleet, mark.write_count)
+        for kind, log in self._log.items():
+            del log[mark.lengths.get(kind, 0) :]
+            self._lengths[kind] = len(log)
+        self._found.clear()
+        self._minted = mark.minted.copy()
+        del self._events[mark.event_count :], self._dispatches[mark.dispatch_count :]
+
+    def forget_marks(self) -> None:
+        """Let what was written since any mark stand."""
+        self._scratch = None
 
     # -- explaining --------------------------------------------------------------------------
 

@@ -109,3 +109,59 @@ def _spare_time_place(node: Node | None, use: Use | None) -> tuple[str, Order] |
     if node is None or use is not Use.WARM or node.origin is not Origin.LAUNCHED:
         return None
     return node.pool, (node.idle_since_at_ms or 0, len(node.node_id), node.node_id)
+
+
+class Replaceable(StrEnum):
+    """How a node stands in whose place another is to come."""
+
+    IDLE = "idle"
+    LEASED = "leased"
+    """Held by leases, and by no allocation."""
+    INCOMING = "incoming"
+    """Not there yet, and nobody counts on it."""
+    CLOSING = "closing"
+    """Takes nothing more and goes when its leases have ended."""
+
+
+def replaceable_of(node: Node) -> Replaceable | None:
+    """Return how the node stands; `None` if it need not be replaced, or cannot be at present."""
+    if node.replace_reason is None or node.phase not in _MAY_BE_REPLACED:
+        return None
+    if node.retire_reason is not None:
+        return Replaceable.CLOSING if node.is_held else None
+    match use_of(node):
+        case Use.WARM | Use.SPARE:
+            return Replaceable.IDLE
+        case Use.INCOMING | Use.INCOMING_SPARE:
+            return Replaceable.INCOMING
+        case None:
+            is_leased = node.phase is NodePhase.READY and node.lease_count > 0
+            return Replaceable.LEASED if is_leased and not node.allocation_count else None
+
+
+_MAY_BE_REPLACED: Final = (
+    NodePhase.REQUESTED,
+    NodePhase.STARTING,
+    NodePhase.READY,
+    NodePhase.DRAINING,
+)
+
+
+def replaceable_key(pool: str, how: Replaceable) -> str:
+    """Return the bucket of one pool's nodes that are to be replaced and stand like this."""
+    return f"{pool}/{how}"
+
+
+class ReplaceIndex(Line):
+    """Nodes that are to be replaced, by pool and how they stand: the longest idle first."""
+
+    def update(self, key: str, old: Node | None, new: Node | None) -> None:
+        """Follow one write."""
+        was = old is not None and old.replace_reason is not None
+        if not was and (new is None or new.replace_reason is None):
+            return  # nearly every node, nearly always
+        how = None if new is None else replaceable_of(new)
+        if new is None or how is None:
+            self.set(key, None)
+            return
+        self.set(key, (replaceable_key(new.pool, how), (new.idle_since_at_ms or 0, len(key), key)))

@@ -1,19 +1,24 @@
-"""Why a lease waits, told from the present state.
+"""Why a lease or a replica waits, told from the present state.
 
-The record keeps the reason as of when the lease was last looked at, which for those far back in
-line may be long ago. Whoever explains a lease to a person asks here.
+The record keeps the reason as of when it was last looked at, which for those far back in line may
+be long ago. Whoever explains one to a person asks here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hostler.core.keys import pending_line
+from hostler.core.placement.feasible import PARTICULAR
+from hostler.core.provider_pauses import paused_until_ms
+from hostler.core.sizing_targets import elastic_count, sizes_of
 from hostler.core.slots import misfit
-from hostler.model import Lease, Pool
+from hostler.model import Lease, Pool, Replica
 from hostler.model.node import NodePhase
 from hostler.model.pool import Offer, Tier, TierKind
 from hostler.model.reason import Reason
+from hostler.model.replica import ReplicaPhase
 
 if TYPE_CHECKING:
     from hostler.core.fleet import Fleet
@@ -24,6 +29,24 @@ class Why(NamedTuple):
 
     reason: Reason
     detail: str
+
+
+_OWN = frozenset({*PARTICULAR, Reason.BUNDLE_BROKEN, Reason.GANG_INCOMPLETE, Reason.ROOM_CLAIMED})
+"""Reasons that a replica need not share with who stands before it in line."""
+
+
+def why_in_line(fleet: Fleet, replica: Replica) -> Why | None:
+    """Say what a replica waits for now: what who stands first in its line was last told."""
+    if replica.reason is None:
+        return None
+    own = Why(replica.reason, replica.reason_detail)
+    if replica.phase is not ReplicaPhase.PENDING or replica.reason in _OWN:
+        return own
+    key = fleet.index.replicas_pending.first(pending_line(replica))
+    first = fleet.replicas.get(key)
+    if first is None or first.reason is None or first.reason in _OWN:
+        return own
+    return Why(first.reason, first.reason_detail)
 
 
 def why_waiting(fleet: Fleet, lease: Lease) -> Why:
@@ -51,9 +74,22 @@ def why_waiting(fleet: Fleet, lease: Lease) -> Why:
     return _why_not_growing(fleet, pool, lease)
 
 
+_SOONEST: Final = (
+    Reason.PROVIDER_PAUSED,
+    Reason.OFFER_COOLING_DOWN,
+    Reason.GROWTH_STOPPED,
+    Reason.LIMIT_REACHED,
+)
+"""Of several reasons, the one that may pass first is told."""
+
+
 def _why_not_growing(fleet: Fleet, pool: Pool, lease: Lease) -> Why:
-    full: list[str] = []
-    cooling: list[str] = []
+    count_max = sizes_of(fleet, pool).node_count_max
+    node_count = elastic_count(fleet, pool)
+    if count_max is not None and node_count >= count_max:
+        told = f"pool {pool.name} has {node_count} machines (node_count_max {count_max})"
+        return Why(Reason.LIMIT_REACHED, told)
+    found: list[Why] = []
     for tier in pool.tiers:
         offers = [
             offer
@@ -62,21 +98,35 @@ def _why_not_growing(fleet: Fleet, pool: Pool, lease: Lease) -> Why:
         ]
         if tier.kind is not TierKind.ELASTIC or not offers:
             continue
-        node_count = fleet.index.nodes_by_tier.count(f"{pool.name}/{tier.name}")
-        if node_count >= tier.node_count_max:
-            full.append(
-                f"tier {tier.name} has {node_count} machines (node_count_max {tier.node_count_max})"
-            )
-            continue
-        until_at_ms = _cooling_until(fleet, pool, tier, offers)
-        if until_at_ms is None:
+        why = _why_not_here(fleet, pool, tier, offers)
+        if why is None:
             return Why(Reason.NO_CAPACITY, _in_use(fleet, pool))
-        cooling.append(f"tier {tier.name} could launch nothing lately, until {until_at_ms}")
-    if cooling:
-        return Why(Reason.OFFER_COOLING_DOWN, "; ".join(cooling))
-    if full:
-        return Why(Reason.LIMIT_REACHED, "; ".join(full))
+        found.append(why)
+    for reason in _SOONEST:
+        if told := "; ".join(why.detail for why in found if why.reason is reason):
+            return Why(reason, told)
     return Why(Reason.NO_CAPACITY, f"{_in_use(fleet, pool)}, and no tier launches more")
+
+
+def _why_not_here(fleet: Fleet, pool: Pool, tier: Tier, offers: Sequence[Offer]) -> Why | None:
+    """Say why none of the offers of a tier is launched now; `None` when one may be."""
+    node_count = fleet.index.nodes_by_tier.count(f"{pool.name}/{tier.name}")
+    if node_count >= tier.node_count_max:
+        told = f"tier {tier.name} has {node_count} machines (node_count_max {tier.node_count_max})"
+        return Why(Reason.LIMIT_REACHED, told)
+    breaker = fleet.breakers.get(f"{pool.name}/{tier.name}")
+    if breaker is not None and breaker.stopped_at_ms is not None:
+        last = breaker.failures[-1]
+        told = f"tier {tier.name}: {breaker.failure_count} boots failed in a row, the last of"
+        return Why(Reason.GROWTH_STOPPED, f"{told} {last.node_id}: {last.code}: {last.message}")
+    paused_ms = paused_until_ms(fleet, tier.provider)
+    if paused_ms is not None:
+        return Why(Reason.PROVIDER_PAUSED, f"{tier.provider} is left alone until {paused_ms}")
+    until_at_ms = _cooling_until(fleet, pool, tier, offers)
+    if until_at_ms is None:
+        return None
+    told = f"tier {tier.name} could launch nothing lately, until {until_at_ms}"
+    return Why(Reason.OFFER_COOLING_DOWN, told)
 
 
 def _why_not_there(fleet: Fleet, lease: Lease) -> str:

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from hostler.core import limits, silence
+from hostler.core import aging, limits, silence
 from hostler.model import (
     Allocation,
+    Breaker,
     Cooldown,
     Lease,
     Node,
@@ -22,6 +23,7 @@ from hostler.model import (
     ProviderState,
     Receipt,
     Replica,
+    Sizes,
 )
 from hostler.model.allocation import AllocationPhase
 from hostler.model.lease import LeasePhase
@@ -73,20 +75,29 @@ def _node(fleet: Fleet, node: Node, from_ms: int) -> int | None:
         case NodePhase.REQUESTED | NodePhase.STOPPING:
             return None  # the outbox keeps at it
         case NodePhase.STARTING:
-            return node.phase_since_at_ms + node.boot_ms
+            check_at_ms = (node.checked_at_ms or node.phase_since_at_ms) + limits.BOOT_CHECK_MS
+            return _earliest(from_ms, node.phase_since_at_ms + node.boot_ms, check_at_ms)
         case NodePhase.RETIRED:
             return node.phase_since_at_ms + settings.retention.ended_ms
         case NodePhase.READY if node.silent_since_at_ms is None and node.drain is None:
             idle_at_ms = _idle(fleet, node)  # nearly every node, nearly always
-            return None if idle_at_ms is None or idle_at_ms < from_ms else idle_at_ms
+            if node.ages_out_at_ms is None:
+                return None if idle_at_ms is None or idle_at_ms < from_ms else idle_at_ms
+            return _earliest(from_ms, idle_at_ms, aging.look_at_ms(node))
         case NodePhase.READY | NodePhase.DRAINING:
-            deadlines = (
+            return _earliest(
+                from_ms,
                 silence.judge_at_ms(settings, node),
                 silence.check_at_ms(settings, node),
                 _drain(node),
                 _idle(fleet, node),
+                aging.look_at_ms(node),
             )
-            return min((at for at in deadlines if at is not None and at >= from_ms), default=None)
+
+
+def _earliest(from_ms: int, *deadlines: int | None) -> int | None:
+    """Return the next of several instants that is still to come."""
+    return min((at for at in deadlines if at is not None and at >= from_ms), default=None)
 
 
 def _drain(node: Node) -> int | None:
@@ -115,18 +126,39 @@ def _command(_fleet: Fleet, entry: OutboxEntry, _from_ms: int) -> int | None:
     return entry.next_at_ms
 
 
-def _replica(_fleet: Fleet, replica: Replica, _from_ms: int) -> int | None:
+def _replica(fleet: Fleet, replica: Replica, _from_ms: int) -> int | None:
+    at_ms = replica.retry_at_ms if replica.phase is ReplicaPhase.BACKING_OFF else None
+    if replica.claim is None and replica.preempted is None and replica.debt is None:
+        return at_ms
+    deadlines = [at_ms]
     if replica.debt is not None:
-        return replica.debt.look_at_ms
-    return replica.retry_at_ms if replica.phase is ReplicaPhase.BACKING_OFF else None
+        deadlines.append(replica.debt.look_at_ms)
+    if replica.claim is not None:
+        deadlines.append(replica.claim.until_at_ms)
+    if replica.preempted is not None:
+        settings = fleet.settings or _DEFAULTS
+        deadlines.append(replica.preempted.at_ms + settings.preemption.window_ms)
+    return min(at for at in deadlines if at is not None)
 
 
-def _provider(_fleet: Fleet, provider: ProviderState, _from_ms: int) -> int | None:
-    return provider.next_list_at_ms
+def _provider(_fleet: Fleet, provider: ProviderState, from_ms: int) -> int | None:
+    launch_at_ms = provider.launch_next_at_ms
+    if launch_at_ms is None or launch_at_ms < from_ms:
+        return provider.next_list_at_ms
+    return min(launch_at_ms, provider.next_list_at_ms)
+
+
+def _breaker(_fleet: Fleet, breaker: Breaker, from_ms: int) -> int | None:
+    at_ms = breaker.trial_at_ms
+    return None if at_ms is None or at_ms < from_ms else at_ms
 
 
 def _cooldown(_fleet: Fleet, cooldown: Cooldown, _from_ms: int) -> int | None:
     return cooldown.until_at_ms + (limits.COOLDOWN_MEMORY_MS if cooldown.is_over else 0)
+
+
+def _sizes(_fleet: Fleet, sizes: Sizes, _from_ms: int) -> int | None:
+    return sizes.until_at_ms
 
 
 def _receipt(_fleet: Fleet, receipt: Receipt, _from_ms: int) -> int | None:
@@ -135,6 +167,7 @@ def _receipt(_fleet: Fleet, receipt: Receipt, _from_ms: int) -> int | None:
 
 _BY_KIND: dict[str, Callable[[Fleet, Any, int], int | None]] = {
     Allocation.KIND: _allocation,
+    Breaker.KIND: _breaker,
     Cooldown.KIND: _cooldown,
     Lease.KIND: _lease,
     Node.KIND: _node,
@@ -142,4 +175,5 @@ _BY_KIND: dict[str, Callable[[Fleet, Any, int], int | None]] = {
     ProviderState.KIND: _provider,
     Receipt.KIND: _receipt,
     Replica.KIND: _replica,
+    Sizes.KIND: _sizes,
 }

@@ -41,7 +41,7 @@ class ProviderCalls:
         fleet_id = "" if fleet.settings is None else fleet.settings.fleet_id
         make_request = None
         if isinstance(command, LaunchMachine):
-            make_request = self._prepare(fleet, fleet_id, command_id, command)
+            make_request = self._prepare(fleet_id, command_id, command)
 
         async def attempt() -> Outcome:
             provider = self._registry.opened(command.provider, fleet_id)
@@ -63,13 +63,10 @@ class ProviderCalls:
         return attempt
 
     def _prepare(
-        self, fleet: Fleet, fleet_id: str, command_id: CommandId, command: LaunchMachine
+        self, fleet_id: str, command_id: CommandId, command: LaunchMachine
     ) -> Callable[[], LaunchRequest] | None:
-        pool = fleet.pools.get(command.pool)
-        tier = None if pool is None else pool.tier(command.tier)
-        offers = () if tier is None else tier.offers
-        offer = next((offer for offer in offers if offer.name == command.offer), None)
-        if tier is None or offer is None:
+        offer = command.made_of
+        if offer is None:
             return None
 
         def make() -> LaunchRequest:
@@ -81,9 +78,9 @@ class ProviderCalls:
                 epoch=command.epoch,
                 pool=command.pool,
                 tier=command.tier,
-                zone=tier.zone,
+                zone=command.zone,
                 offer=offer,
-                options=read_options(kind, tier.options_json),
+                options=read_options(kind, command.options_json),
                 server_url=self._server_url,
                 join_token=Secret(self._keys.join_token(command.node_id, command.epoch)),
                 silence_ms_max=limits.SILENCE_MS_MAX,

@@ -16,6 +16,7 @@ from hostler.model.receipt import Receipt
 from hostler.model.record import Counter, Record
 from hostler.model.replica import Replica
 from hostler.model.settings import Settings
+from hostler.model.sizes import Breaker, Sizes
 from hostler.model.token import Token
 from hostler.model.trace import Trace
 
@@ -23,6 +24,7 @@ KINDS: dict[str, type[Record]] = {
     kind.KIND: kind
     for kind in (
         Allocation,
+        Breaker,
         Bundle,
         Cooldown,
         Counter,
@@ -34,6 +36,7 @@ KINDS: dict[str, type[Record]] = {
         Receipt,
         Replica,
         Settings,
+        Sizes,
         TimeZone,
         Token,
         Trace,
@@ -44,6 +47,7 @@ KINDS: dict[str, type[Record]] = {
 __all__ = [
     "KINDS",
     "Allocation",
+    "Breaker",
     "Bundle",
     "Cooldown",
     "Counter",
@@ -56,6 +60,7 @@ __all__ = [
     "Record",
     "Replica",
     "Settings",
+    "Sizes",
     "TimeZone",
     "Token",
     "Trace",

@@ -40,6 +40,16 @@ BUNDLE_LIFECYCLE: Final = Lifecycle(
 )
 
 
+class Fallback(StrEnum):
+    """When a bundle's fallback pools are open to it."""
+
+    WHEN_FULL = "when_full"
+    """As soon as its own pool has no place that keeps every rule."""
+    WHEN_UNAVAILABLE = "when_unavailable"
+    """Only when the pool before it could take nobody: it is not configured or disabled, or no node
+    of it takes work and no machine can be launched."""
+
+
 class Job(Value, frozen=True, kw_only=True):
     """One part of a bundle."""
 
@@ -70,6 +80,9 @@ class Bundle(Record, frozen=True, kw_only=True):
     jobs: tuple[Job, ...]
     replica_count: int = 1
     fallback_pools: tuple[str, ...] = ()
+    fallback: Fallback = Fallback.WHEN_FULL
+    is_gang: bool = False
+    """True: its replicas that want a place get all of them at once, or none."""
     spread: tuple[SpreadRule, ...] = ()
     """Beyond the rule that always holds: replicas of one job are on different nodes."""
     is_primary_interruptible: bool = True

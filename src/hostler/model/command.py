@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from hostler.base.ids import AllocationId, CommandId, LeaseId, MachineId, NodeId
+from hostler.model.pool import Offer
 from hostler.model.record import Record, Value
 
 
@@ -21,6 +22,11 @@ class LaunchMachine(Value, frozen=True, kw_only=True, tag="launch_machine"):
     tier: str
     provider: str
     offer: str
+    zone: str = ""
+    made_of: Offer | None = None
+    """What is to be launched, as it was configured when it was asked for; together with
+    `options_json`. A launch that is tried again after a change asks for the same thing again."""
+    options_json: str = "{}"
 
 
 class StopMachine(Value, frozen=True, kw_only=True, tag="stop_machine"):

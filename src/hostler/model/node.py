@@ -98,6 +98,9 @@ class RetireReason(StrEnum):
     OPERATOR = "operator"
     POOL_DISABLED = "pool_disabled"
     ORPHAN = "orphan"
+    OUTDATED = "outdated"
+    """Its tier makes other machines now: another provider, image, options or shape."""
+    AGED = "aged"
     GONE = "gone"
     """The provider says that the machine no longer exists."""
 
@@ -170,6 +173,12 @@ class Node(Record, frozen=True, kw_only=True):
     """Raised whenever authority over this node changes hands; agents refuse a lower one."""
     machine_id: MachineId | None = None
     launch_failure: LaunchFailure | None = None
+    version: str = ""
+    """Which edition of its tier and offer it was made by (`core/versions.py`)."""
+    replace_reason: RetireReason | None = None
+    """Why another is to take its place, when the rollout comes to it. It may be used until then."""
+    ages_out_at_ms: int | None = None
+    """When it has been there for long enough; recomputed when its pool changes."""
     hostname: str = ""
     incarnation: int = 0
     """Which life of its agent spoke last."""

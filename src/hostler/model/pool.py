@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import ClassVar
 
+from hostler.model.calendar import Window
 from hostler.model.record import Record, Value
 from hostler.model.shape import Shape
 
@@ -39,6 +40,25 @@ class Band(StrEnum):
 _RANKS = {Band.GOLD: 0, Band.SILVER: 1, Band.BRONZE: 2}
 
 
+class LaunchMode(StrEnum):
+    """On what terms a machine is had."""
+
+    ON_DEMAND = "on_demand"
+    SPOT = "spot"
+    """The provider may take it back."""
+    RESERVED = "reserved"
+    """Paid for whether it runs or not; give the offer the price of running it, and its count."""
+
+
+class Reuse(StrEnum):
+    """How far existing nodes are looked for before a machine is launched."""
+
+    TIER = "tier"
+    """In the tier itself: a new machine of a cheaper tier goes before a node of a dearer one."""
+    POOL = "pool"
+    """In all tiers of the pool: a machine is launched only when no node of the pool has room."""
+
+
 class Offer(Value, frozen=True, kw_only=True):
     """One kind of machine that a tier can launch."""
 
@@ -46,6 +66,9 @@ class Offer(Value, frozen=True, kw_only=True):
     """The provider's type name, or the operator's name of a declared shape."""
     shape: Shape
     price_microusd_per_hour: int = 0
+    mode: LaunchMode = LaunchMode.ON_DEMAND
+    node_count_max: int | None = None
+    """Machines of this offer at once; `None`: as many as its tier may have."""
 
 
 class Tier(Value, frozen=True, kw_only=True):
@@ -68,6 +91,29 @@ class Tier(Value, frozen=True, kw_only=True):
     options_json: str = "{}"
     """The provider's own options, checked by the provider when the configuration is."""
 
+    def reliability_of(self, offer: Offer) -> Reliability:
+        """Return whether the provider may take back a machine of an offer."""
+        return Reliability.INTERRUPTIBLE if offer.mode is LaunchMode.SPOT else self.reliability
+
+
+class SizeWindow(Value, frozen=True, kw_only=True):
+    """A stretch of the week in which a pool has other sizes. `None`: as the pool has it."""
+
+    name: str
+    window: Window
+    warm_count: int | None = None
+    node_count_min: int | None = None
+    node_count_max: int | None = None
+
+
+class Rollout(Value, frozen=True, kw_only=True):
+    """How fast machines are replaced that another configuration made, or that are old."""
+
+    surge_count_max: int = 1
+    """Machines more than the floors, so that a new one is there before an old one goes."""
+    unavailable_count_max: int = 0
+    """Machines that the floors may lack meanwhile."""
+
 
 class Pool(Record, frozen=True, kw_only=True):
     """Nodes managed under one policy."""
@@ -77,11 +123,25 @@ class Pool(Record, frozen=True, kw_only=True):
     name: str
     generation: int = 1
     is_enabled: bool = True
-    """False: no new work, waiting requests are refused, idle machines retire. Set when a pool
-    leaves the configuration; its record goes when its last node has."""
+    """False: no new work, waiting requests are refused, machines retire when they are empty."""
+    is_configured: bool = True
+    """False: it has left the configuration; its record goes when its last node has."""
     tiers: tuple[Tier, ...] = ()
+    reuse: Reuse = Reuse.TIER
+    node_count_max: int | None = None
+    """Machines of all elastic tiers together; `None`: as many as these may have."""
     warm_count: int = 0
     """Ready and idle nodes to keep for leases, whatever is held (desired idle)."""
+    node_count_min: int = 0
+    """Nodes that may be used to keep in all, held and idle."""
+    windows: tuple[SizeWindow, ...] = ()
+    """Where two hold at once, the first one that sets a number has its way."""
+    rollout: Rollout = Rollout()
+    age_ms_max: int | None = None
+    """An elastic node is replaced when it has been there for this long, or up to a tenth less, so
+    that what was launched together does not go together."""
+    boot_failure_count_max: int = 5
+    """Machines of a tier in a row that may fail to boot; then no more are launched there."""
     spare_count: int = 0
     """Idle nodes to keep for recovery; new work does not get them."""
     spare_band: Band | None = None

@@ -20,6 +20,8 @@ class ProviderState(Record, frozen=True, kw_only=True):
     next_list_at_ms: int = 0
     absent_list_counts: dict[str, int] = {}
     """Machines that we know and lists missed, with how many in a row; one is not absence."""
+    launch_next_at_ms: int | None = None
+    """Before this nothing more is launched, where so many a minute are allowed and no more."""
     asked_about: tuple[str, ...] = ()
     """Those of them that were asked for by name since the last list."""
 

@@ -42,9 +42,15 @@ class Reason(StrEnum):
 
     # why a replica or a lease waits
     NO_CAPACITY = "no_capacity"
+    ROOM_CLAIMED = "room_claimed"
+    GANG_INCOMPLETE = "gang_incomplete"
+    PREEMPTED = "preempted"
     MACHINE_STARTING = "machine_starting"
     LIMIT_REACHED = "limit_reached"
     LAUNCHES_IN_FLIGHT = "launches_in_flight"
+    LAUNCH_RATE = "launch_rate"
+    GROWTH_STOPPED = "growth_stopped"
+    PROVIDER_PAUSED = "provider_paused"
     OFFER_COOLING_DOWN = "offer_cooling_down"
     NO_OFFER_FITS = "no_offer_fits"
     POOL_NOT_CONFIGURED = "pool_not_configured"
@@ -77,6 +83,7 @@ class Reason(StrEnum):
     BOOTING = "booting"
     WARM_FLOOR = "warm_floor"
     SPARE_TARGET = "spare_target"
+    REPLACING = "replacing"
     IN_USE = "in_use"
     STOP_UNCONFIRMED = "stop_unconfirmed"
     SILENT = "silent"

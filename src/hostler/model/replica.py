@@ -13,6 +13,7 @@ from hostler.base.lifecycle import Lifecycle
 from hostler.model.pool import Band
 from hostler.model.reason import Reason
 from hostler.model.record import Record, Value
+from hostler.model.shape import Requirement
 
 
 class ReplicaPhase(StrEnum):
@@ -86,6 +87,28 @@ class Avoided(Value, frozen=True, kw_only=True):
     """The last instant at which the node is avoided."""
     is_rejection: bool = False
     """True: its agent would not take it, so not even the lack of any other node opens it."""
+
+
+class Claim(Value, frozen=True, kw_only=True):
+    """Room on a node that is kept for a replica while what was there gives way."""
+
+    node_id: NodeId
+    requirement: Requirement
+    """What is kept; the claim is given up when the replica comes to ask for something else."""
+    at_ms: int
+    until_at_ms: int
+    """When it is given up, if what was to end has not ended by then."""
+    allocation_ids: tuple[AllocationId, ...] = ()
+    """What was asked to end for it."""
+
+
+class Preempted(Value, frozen=True, kw_only=True):
+    """That a replica gave way, and to whom; kept for the window of the settings."""
+
+    at_ms: int
+    by: ReplicaId
+    allocation_id: AllocationId
+    """What of it was asked to end."""
 
 
 class MigrationCause(StrEnum):
@@ -179,6 +202,10 @@ class Replica(Record, frozen=True, kw_only=True):
     """The node on which room is held for it while it leaves its place for a better one."""
     avoided: tuple[Avoided, ...] = ()
     """Nodes on which it lately failed, oldest first; one entry a node, bounded."""
+    claim: Claim | None = None
+    """Room that is being made for it, while it is pending."""
+    preempted: Preempted | None = None
+    """Lately it gave way to another."""
 
     @property
     def key(self) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from enum import StrEnum
+from typing import ClassVar, Final
 
+from hostler.model.pool import Band
 from hostler.model.record import Record, Value
 
 
@@ -21,6 +23,10 @@ class RecoveryLimits(Value, frozen=True, kw_only=True):
     """How long a replica avoids the node on which it failed."""
 
 
+AGEING_MS: Final = 3_600_000
+"""An hour: long enough for gold to be gold, short enough that bronze runs today."""
+
+
 class RepayLimits(Value, frozen=True, kw_only=True):
     """When a replica whose place breaks a rule is moved to a better one."""
 
@@ -28,6 +34,31 @@ class RepayLimits(Value, frozen=True, kw_only=True):
     """How long a better place must have been there: what comes and goes moves nobody."""
     spacing_ms: int = 1_800_000
     """Pause of a replica after such a move, doubling with each further one within a day."""
+
+
+class BronzeVictims(StrEnum):
+    """What becomes of bronze that gave way."""
+
+    WAIT = "wait"
+    """It wants a place again, behind everybody above it."""
+    DROP = "drop"
+    """It is given up until somebody starts it, as after a failure."""
+
+
+class Preemption(Value, frozen=True, kw_only=True):
+    """When a replica that fits nowhere may have lower work end, and how much of it."""
+
+    bands: tuple[Band, ...] = (Band.GOLD, Band.SILVER)
+    """Who may; each only at the cost of bands below its own. None: nobody ever gives way."""
+    after_ms: int = 0
+    """How long it must have waited before."""
+    window_ms: int = 600_000
+    """Over which victims are counted, and for which a victim is left alone afterwards."""
+    victim_count_max: int = 100
+    """Victims in the whole fleet within the window."""
+    victim_per_bundle_count_max: int = 10
+    """Victims of one bundle within the window."""
+    bronze_victims: BronzeVictims = BronzeVictims.WAIT
 
 
 class Retention(Value, frozen=True, kw_only=True):
@@ -39,6 +70,16 @@ class Retention(Value, frozen=True, kw_only=True):
     """How long ended allocations, settled leases and retired nodes stay to be asked about."""
     decision_count_max: int = 10
     """Decisions kept in the trace of one replica."""
+
+
+class ProviderLimits(Value, frozen=True, kw_only=True):
+    """How much one provider is asked for at once. `None`: as much as pools want."""
+
+    provider: str
+    launch_count_max: int | None = None
+    """Launches in flight at once."""
+    launches_per_minute_max: int | None = None
+    """Launches are at least so far apart that a minute has no more."""
 
 
 class Settings(Record, frozen=True, kw_only=True):
@@ -68,6 +109,11 @@ class Settings(Record, frozen=True, kw_only=True):
     lost_node_count_max: int = 20
     """Brake: more nodes lost inside `brake_window_ms` than this hold back further recoveries."""
     brake_window_ms: int = 300_000
+    providers: tuple[ProviderLimits, ...] = ()
+    ageing_ms: int = AGEING_MS
+    """A replica goes before one of the band above that has waited so much less; 0: bands always
+    come first."""
+    preemption: Preemption = Preemption()
     recovery: RecoveryLimits = RecoveryLimits()
     repay: RepayLimits = RepayLimits()
     retention: Retention = Retention()
@@ -76,3 +122,7 @@ class Settings(Record, frozen=True, kw_only=True):
     def key(self) -> str:
         """Always the same: there is one."""
         return self.KEY
+
+    def provider_limits(self, provider: str) -> ProviderLimits | None:
+        """Return the limits of a provider that has any."""
+        return next((each for each in self.providers if each.provider == provider), None)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from hostler.base.ids import NodeId, ReplicaId
+from hostler.base.ids import AllocationId, NodeId, ReplicaId
+from hostler.model.pool import Band
 from hostler.model.reason import Reason
 from hostler.model.record import Record, Value
 
@@ -42,13 +43,25 @@ class Attempt(Value, frozen=True, kw_only=True):
     """`placed`, `launched`, `exhausted`, or the reason why the tier could not launch."""
 
 
+class Victim(Value, frozen=True, kw_only=True):
+    """An allocation that ends so that another replica can have its room."""
+
+    allocation_id: AllocationId
+    replica_id: ReplicaId
+    band: Band
+    is_primary: bool
+    age_ms: int
+    """How long it had run; 0 if it did not yet."""
+
+
 class Decision(Value, frozen=True, kw_only=True):
     """One placement decision, or one decision that nothing fits."""
 
     at_ms: int
     is_recovery: bool
     outcome: str
-    """`placed`, `launched` or `failed`."""
+    """`placed`, `launched` or `failed`; `claimed` when lower work gives way, and `preempted` when
+    it is this replica that did."""
     node_id: NodeId | None = None
     offer: str = ""
     """Of the machine that was asked for, where one was."""
@@ -62,6 +75,8 @@ class Decision(Value, frozen=True, kw_only=True):
     """Of the step that decided: the journal replays it, as far as it reaches back."""
     degraded_by: tuple[str, ...] = ()
     attempts: tuple[Attempt, ...] = ()
+    victims: tuple[Victim, ...] = ()
+    """What gives way to it."""
 
 
 class Trace(Record, frozen=True, kw_only=True):

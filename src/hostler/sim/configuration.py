@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hostler.core.inputs import ApplyConfiguration, FleetSettings
 from hostler.model.pool import Offer, Pool, Reliability, Tier, TierKind
-from hostler.model.settings import RecoveryLimits, Retention
+from hostler.model.settings import BronzeVictims, Preemption, RecoveryLimits, Retention
 from hostler.model.shape import Capability, Shape
 from hostler.sim.scenario import FleetPlan, PoolPlan, SettingsPlan, TierPlan
 
@@ -42,6 +42,13 @@ def _settings(plan: SettingsPlan) -> FleetSettings:
         orphan_grace_ms=plan.orphan_grace_ms,
         lost_node_count_max=plan.lost_node_count_max,
         brake_window_ms=plan.brake_window_ms,
+        ageing_ms=plan.ageing_ms,
+        preemption=Preemption(
+            window_ms=plan.preemption_window_ms,
+            bronze_victims=BronzeVictims.DROP
+            if plan.is_bronze_victim_dropped
+            else BronzeVictims.WAIT,
+        ),
         recovery=RecoveryLimits(
             restart_count_max=plan.restart_count_max, restart_window_ms=plan.restart_window_ms
         ),

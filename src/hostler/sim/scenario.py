@@ -65,6 +65,9 @@ class SettingsPlan(_Part, frozen=True, kw_only=True):
     orphan_grace_ms: int = 120_000
     lost_node_count_max: int = 20
     brake_window_ms: int = 300_000
+    ageing_ms: int = 3_600_000
+    preemption_window_ms: int = 600_000
+    is_bronze_victim_dropped: bool = False
     restart_count_max: int = 6
     restart_window_ms: int = 3_600_000
     ended_ms: int = 300_000
@@ -91,6 +94,8 @@ class SubmitBundles(_Part, frozen=True, kw_only=True, tag="submit_bundles", tag_
     keeps_ppm: int = 200_000
     """Jobs with `disconnect: keep`."""
     required_spread_ppm: int = 100_000
+    gang_ppm: int = 150_000
+    """Bundles that start whole or not at all."""
 
 
 class AcquireLeases(_Part, frozen=True, kw_only=True, tag="acquire_leases", tag_field="kind"):

@@ -22,6 +22,7 @@ from hostler.core.inputs import (
 from hostler.core.replies import Accepted, Refused
 from hostler.model import Allocation, Node, Pool, Settings
 from hostler.model.bundle import Job
+from hostler.model.calendar import TimeZone
 from hostler.model.node import NodePhase, Origin
 from hostler.testing.builders import SMALL, World, a_fixed_tier, a_job, a_node, a_pool
 
@@ -164,9 +165,12 @@ class Stable(World):
             "pools": pools,
         }
 
-    def configure(self, *pools: Pool, **settings: Any) -> Accepted | Refused:
+    def configure(
+        self, *pools: Pool, time_zones: tuple[TimeZone, ...] = (), **settings: Any
+    ) -> Accepted | Refused:
         """Apply a configuration with these pools, changing only these settings."""
-        return self.ask(ApplyConfiguration, **self.configuration(*pools, **settings))
+        given = self.configuration(*pools, **settings)
+        return self.ask(ApplyConfiguration, time_zones=time_zones, **given)
 
     def check_calm(self) -> None:
         """Look at everything again: there must be nothing left to do."""

@@ -76,7 +76,7 @@ def test_a_node_says_how_far_it_is(theatre: NewTheatre) -> None:
     world.succeed("n-000001/launch/1")
     booting = explained(world, node.node_id)
     assert booting.summary == "Its machine exists; its agent has not said hello."
-    assert booting.next_at_ms == 120_000
+    assert booting.next_at_ms == 15_000  # its provider is asked whether it still exists
     assert [why.reason for why in booting.reasons] == [Reason.BOOTING]
     world.advance(120_000)
     leaving = explained(world, node.node_id)

@@ -71,7 +71,7 @@ def test_a_reason_is_told_as_it_is_now(theatre: NewTheatre) -> None:
     world.ask(CordonNode, node_id=world.fleet.nodes[N1].node_id, reason="disk")
     assert "1 capacity" in world.replica().reason_detail
     assert only(world).detail == "p/own: 0 of 1 nodes fit (1 cordoned), exhausted"
-    assert only(world).helps[0].endswith("none there takes work")
+    assert only(world).helps[0].endswith("none there takes work (besides 1 cordoned)")
     found = explain(world.fleet, "b1/main/0")
     assert found is not None
     assert found.reasons[0].detail == "p/own: 0 of 1 nodes fit (1 cordoned), exhausted"

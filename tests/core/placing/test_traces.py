@@ -4,15 +4,19 @@ C-045, C-090 to C-092: in every attempt filtered + scored = candidates; the tier
 and the first nodes refused are kept, and the rest is counts per reason.
 """
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostler.core.explain import pending
+from hostler.base.ids import NodeId, ReplicaId
+from hostler.core.explain import explain_replica, pending
 from hostler.core.explain.fit import fit_of
 from hostler.core.explain.rerun import decide_again
 from hostler.core.limits import CANDIDATES_KEPT_MAX, TRACE_NODES_MAX
 from hostler.core.placement.score import PARTS
+from hostler.core.planning import plan
 from hostler.model.pool import Band
 from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase
@@ -136,3 +140,37 @@ def test_the_settings_say_how_many_decisions_are_kept(theatre: NewTheatre) -> No
     assert len(decisions) == 3
     assert [each.at_ms for each in decisions] == sorted(each.at_ms for each in decisions)
     assert all(each.is_recovery for each in decisions)
+
+
+def test_s_078_the_same_request_twice_gives_the_same_answer_and_trace() -> None:
+    """S-078: given the same request twice, then identical result and trace (determinism), for
+    1 000 random requests. (C-004)"""
+    draw = random.Random(78)
+    rows = [
+        a_node(f"n-9{number:05}", shape=Shape(capacity=draw.randint(1, 20)), incarnation=1)
+        for number in range(40)
+    ]
+    worlds = [Theatre(own_pool(), *order) for order in (rows, rows[::-1])]
+    for number in range(1_000):
+        capacity, count = draw.randint(0, 20), draw.randint(1, 3)
+        answers = []
+        for world in worlds:
+            submission = world.submission("b1", a_job(capacity=capacity), replica_count=count)
+            plans = [plan(world.fleet, submission, number) for _ in range(2)]
+            assert plans[0] == plans[1]
+            answers.append(plans[0])
+        assert answers[0] == answers[1]
+
+
+def test_s_173_only_replicas_that_there_are_can_be_asked_about(theatre: NewTheatre) -> None:
+    """S-173: given replica count 2, then dry runs for -1 and 2 give nothing, for 0 and 1 a result;
+    an unknown job name gives nothing. (A replica is named whole here, so no job is taken for one
+    that was not named.)"""
+    world = theatre(own_pool(), n1(), n2())
+    world.submit("b1", replica_count=2)
+    ids = ["b1/main/-1", "b1/main/2", "b1/other/0", "b1//0"]
+    assert [explain_replica(world.fleet, ReplicaId(key), NodeId(N1)) for key in ids] == [None] * 4
+    for key in ("b1/main/0", "b1/main/1"):
+        found = explain_replica(world.fleet, ReplicaId(key), NodeId(N1))
+        assert found is not None
+        assert found.fit is not None

@@ -21,6 +21,7 @@ from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.node import Cordon, Health
 from hostler.model.pool import Band, Reliability
 from hostler.model.reason import Reason
+from hostler.model.settings import Preemption
 from hostler.model.shape import (
     AttributeMatch,
     Capability,
@@ -88,7 +89,7 @@ def test_a_named_node_says_everything_that_is_in_the_way_and_what_mends_it(
 
 
 def test_a_full_node_names_who_could_go_the_least_urgent_first(theatre: NewTheatre) -> None:
-    world = theatre(own_pool(), n1())
+    world = theatre(own_pool(), n1(), preemption=Preemption(bands=()))
     world.submit("gold", a_job(capacity=4, band=Band.GOLD))
     world.submit("bronze", a_job(capacity=4, band=Band.BRONZE))
     world.submit("b1", a_job(capacity=6))
@@ -232,6 +233,17 @@ def test_what_no_single_change_mends_has_no_way(theatre: NewTheatre) -> None:
     found = fit(world, N2)
     assert reasons(found) == [Reason.CORDONED, Reason.NOT_REPORTED]
     assert found.ways == ()
+
+
+def test_a_node_of_a_pool_that_was_taken_away_or_of_none_at_all(theatre: NewTheatre) -> None:
+    stray = a_node("n-900003", pool="", tier="")
+    world = theatre(own_pool(), own_pool(name="q"), n1(), a_node(N2, pool="q"), stray)
+    world.submit("b1", a_job(capacity=11), fallback_pools=("q",))
+    world.configure(own_pool())
+    found = fit(world, N2)
+    assert reasons(found) == [Reason.POOL_DISABLED, Reason.CAPACITY]
+    assert found.ways == ()
+    assert reasons(fit(world, stray.node_id)) == [Reason.WRONG_POOL, Reason.CAPACITY]
 
 
 def test_a_node_that_would_do_says_why_another_is_better(theatre: NewTheatre) -> None:

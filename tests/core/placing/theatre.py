@@ -152,10 +152,19 @@ class Theatre(World):
         node = self.fleet.nodes[node_id]
         return self.run(InventoryReported(node_id=node.node_id, shape=shape or node.shape))
 
-    def hello(self, node: Node, *facts: AllocationFact, incarnation: int = 1) -> AgentSaidHello:
+    def hello(
+        self,
+        node: Node,
+        *facts: AllocationFact,
+        incarnation: int = 1,
+        shape: Shape | None = None,
+    ) -> AgentSaidHello:
         """Return what an agent says when its link is up."""
         return AgentSaidHello(
-            node_id=node.node_id, incarnation=incarnation, shape=node.shape, allocations=facts
+            node_id=node.node_id,
+            incarnation=incarnation,
+            shape=shape or node.shape,
+            allocations=facts,
         )
 
     def join(self, *, pool: str = "p", tier: str = "own", **shape: Any) -> Node:
@@ -203,15 +212,15 @@ class Theatre(World):
             if node.provider and node.phase is not NodePhase.RETIRED
         ]
 
-    def configure(self, *pools: Pool) -> Accepted | Refused:
-        """Apply a configuration with these pools and the settings as they are."""
+    def configure(self, *pools: Pool, **changes: Any) -> Accepted | Refused:
+        """Apply a configuration with these pools and the settings as they are, but for changes."""
         settings = self.fleet.settings
         assert settings is not None
         kept = {f.name: getattr(settings, f.name) for f in msgspec.structs.fields(FleetSettings)}
         return self.ask(
             ApplyConfiguration,
             fleet_id=settings.fleet_id,
-            settings=FleetSettings(**kept),
+            settings=FleetSettings(**{**kept, **changes}),
             pools=pools,
         )
 

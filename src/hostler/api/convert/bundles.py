@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from hostler.api.convert.shapes import match, requirement
+from hostler.core.explain.waiting import why_pending
 from hostler.core.fleet import Fleet
 from hostler.core.protection import Protection, protection_of
+from hostler.core.waiting import why_in_line
 from hostler.model import Allocation, Bundle, Replica
 from hostler.model.allocation import AllocationPhase
 from hostler.model.constraint import Affinity, NodeRule, SpreadRule
-from hostler.model.replica import ReplicaPhase
+from hostler.model.replica import Claim, ReplicaPhase
 from hostler.wire.http import (
     AffinityView,
     AllocationView,
     BundleView,
+    ClaimView,
     EndedView,
     HurtView,
     JobView,
     NodeRuleView,
+    PreemptedView,
     ProtectionView,
     ReplicaView,
     SpreadView,
@@ -35,6 +41,8 @@ def bundle(fleet: Fleet, record: Bundle, *, is_protection_told: bool = False) ->
         bundle_id=record.bundle_id,
         pool=record.pool,
         fallback_pools=list(record.fallback_pools),
+        fallback=record.fallback,
+        is_gang=record.is_gang,
         replica_count=record.replica_count,
         spread=[_spread(one) for one in record.spread],
         is_primary_interruptible=record.is_primary_interruptible,
@@ -125,6 +133,7 @@ def allocation_of(fleet: Fleet, replica_id: str) -> Allocation | None:
 def replica(fleet: Fleet, record: Replica) -> ReplicaView:
     """Show a replica and the place that it has."""
     placed = allocation_of(fleet, record.replica_id)
+    waits = why_in_line(fleet, record)
     return ReplicaView(
         replica_id=record.replica_id,
         bundle_id=record.bundle_id,
@@ -135,8 +144,8 @@ def replica(fleet: Fleet, record: Replica) -> ReplicaView:
         generation=record.generation,
         phase=record.phase,
         phase_since_at_ms=record.phase_since_at_ms,
-        reason=record.reason,
-        reason_detail=record.reason_detail,
+        reason=None if waits is None else waits.reason,
+        reason_detail=record.reason_detail if waits is None else waits.detail,
         is_recovery=record.is_recovery,
         retry_at_ms=record.retry_at_ms,
         restart_count=len(record.restart_at_ms),
@@ -144,7 +153,29 @@ def replica(fleet: Fleet, record: Replica) -> ReplicaView:
         allocation_phase=placed.phase if placed else None,
         node_id=placed.node_id if placed else None,
         degraded_by=list(placed.degraded_by) if placed else [],
+        claim=None if record.claim is None else _claim(record.claim),
+        preempted=None
+        if record.preempted is None
+        else PreemptedView(at_ms=record.preempted.at_ms, by=record.preempted.by),
     )
+
+
+def _claim(record: Claim) -> ClaimView:
+    return ClaimView(
+        node_id=record.node_id,
+        allocation_ids=list(record.allocation_ids),
+        at_ms=record.at_ms,
+        until_at_ms=record.until_at_ms,
+    )
+
+
+def replica_now(fleet: Fleet, record: Replica, now_ms: int) -> ReplicaView:
+    """Show a replica, with what it waits for as things are and not as of when it was last tried."""
+    view = replica(fleet, record)
+    present = why_pending(fleet, record, now_ms=now_ms)
+    if present is None:
+        return view
+    return msgspec.structs.replace(view, reason=present.reason, reason_detail=present.detail)
 
 
 def allocation(record: Allocation) -> AllocationView:

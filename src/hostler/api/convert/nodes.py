@@ -5,11 +5,13 @@ from __future__ import annotations
 from hostler.api.convert.shapes import shape
 from hostler.core.fleet import Fleet
 from hostler.core.keys import tier_key
-from hostler.core.uses import Use, use_key
-from hostler.model import Node, Pool
+from hostler.core.sizing_targets import sizes_of
+from hostler.core.uses import Replaceable, Use, replaceable_key, use_key
+from hostler.model import Node, Pool, Sizes
 from hostler.model.node import NodePhase, Tenant
 from hostler.model.pool import Offer, Tier
 from hostler.wire.http import (
+    BootFailureView,
     CordonView,
     DrainView,
     LaunchFailureView,
@@ -100,6 +102,8 @@ def pool(fleet: Fleet, record: Pool) -> PoolView:
     """Show a pool, with its nodes and leases counted."""
     index = fleet.index
 
+    sizes = sizes_of(fleet, record)
+
     def in_phase(phase: NodePhase) -> int:
         return index.nodes_by_pool_phase.count(f"{record.name}/{phase.value}")
 
@@ -108,7 +112,15 @@ def pool(fleet: Fleet, record: Pool) -> PoolView:
         is_enabled=record.is_enabled,
         generation=record.generation,
         tiers=[_tier(fleet, record, tier) for tier in record.tiers],
-        warm_count=record.warm_count,
+        warm_count=sizes.warm_count,
+        node_count_min=sizes.node_count_min,
+        node_count_max=sizes.node_count_max,
+        windows=list(sizes.windows) if isinstance(sizes, Sizes) else [],
+        sizes_until_at_ms=sizes.until_at_ms if isinstance(sizes, Sizes) else None,
+        replacing_count=sum(
+            index.nodes_to_replace.count(replaceable_key(record.name, how)) for how in Replaceable
+        ),
+        age_ms_max=record.age_ms_max,
         spare_count=record.spare_count,
         spare_band=record.spare_band,
         slot_count=record.slot_count,
@@ -127,6 +139,9 @@ def pool(fleet: Fleet, record: Pool) -> PoolView:
 
 
 def _tier(fleet: Fleet, record: Pool, tier: Tier) -> TierView:
+    key = tier_key(record.name, tier.name)
+    breaker = fleet.breakers.get(key)
+    failures = () if breaker is None else breaker.failures
     return TierView(
         name=tier.name,
         kind=tier.kind,
@@ -134,9 +149,22 @@ def _tier(fleet: Fleet, record: Pool, tier: Tier) -> TierView:
         reliability=tier.reliability,
         zone=tier.zone,
         labels=dict(tier.labels),
-        node_count=fleet.index.nodes_by_tier.count(tier_key(record.name, tier.name)),
+        node_count=fleet.index.nodes_by_tier.count(key),
         node_count_max=tier.node_count_max,
         offers=[_offer(fleet, record, tier, offer) for offer in tier.offers],
+        stopped_at_ms=None if breaker is None else breaker.stopped_at_ms,
+        trial_at_ms=None if breaker is None else breaker.trial_at_ms,
+        boot_failure_count=0 if breaker is None else breaker.failure_count,
+        boot_failures=[
+            BootFailureView(
+                node_id=each.node_id,
+                offer=each.offer,
+                at_ms=each.at_ms,
+                code=each.code,
+                message=each.message,
+            )
+            for each in failures
+        ],
     )
 
 

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 
 from hostler.core.placement.score import PARTS
 from hostler.model.trace import Attempt, Decision
-from hostler.wire.http import AttemptView, CandidateView, DecisionView, FilteredView
+from hostler.wire.http import (
+    AttemptView,
+    CandidateView,
+    DecisionView,
+    FilteredView,
+    VictimView,
+)
 
 
 def decision(record: Decision) -> DecisionView:
@@ -19,6 +25,16 @@ def decision(record: Decision) -> DecisionView:
         rule=record.rule,
         degraded_by=list(record.degraded_by),
         attempts=[_attempt(one) for one in record.attempts],
+        victims=[
+            VictimView(
+                allocation_id=one.allocation_id,
+                replica_id=one.replica_id,
+                band=one.band,
+                is_primary=one.is_primary,
+                age_ms=one.age_ms,
+            )
+            for one in record.victims
+        ],
         offer=record.offer,
         devices={kind: list(ids) for kind, ids in record.devices.items()},
         reason=record.reason,

@@ -10,6 +10,7 @@ from hostler.api.routes import (
     leases,
     nodes,
     plans,
+    pools,
     system,
     tokens,
 )
@@ -20,6 +21,7 @@ ROUTES = [
     *allocations.ROUTES,
     *nodes.ROUTES,
     *plans.ROUTES,
+    *pools.ROUTES,
     *explanations.ROUTES,
     *leases.ROUTES,
     *execs.ROUTES,

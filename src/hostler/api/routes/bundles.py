@@ -215,10 +215,11 @@ async def get_replica(request: HttpRequest) -> Response[bytes]:
     job = path_text(request, "job")
     index = path_number(request, "index")
     key = replica_id(bundle_id, job, index)
+    now_ms = api_of(request).engine.clock.now_ms()
 
     def read(fleet: Fleet) -> ReplicaView | None:
         found = fleet.replicas.get(key)
-        return None if found is None else views.replica(fleet, found)
+        return None if found is None else views.replica_now(fleet, found, now_ms)
 
     view = await api_of(request).engine.read(read)
     if view is None:

@@ -179,9 +179,12 @@ def _check_providers(options: Options) -> None:
     Raises:
         DocumentRejected: They have something against them; all of it is in the error.
     """
-    from hostler.engine.translate import provider_problems
+    from hostler.engine.translate import provider_problems, time_zone_problems
 
-    problems = provider_problems(options.document, _registry(options))
+    problems = [
+        *provider_problems(options.document, _registry(options)),
+        *time_zone_problems(options.document),
+    ]
     if problems:
         raise options.reading.placed(problems)
 
@@ -261,7 +264,12 @@ async def _configure(engine: Engine, options: Options) -> None:
     from hostler.engine.translate import apply_configuration
 
     result = await engine.submit(
-        apply_configuration(options.document, request_id=new_request_id(), principal="server")
+        apply_configuration(
+            options.document,
+            now_ms=engine.clock.now_ms(),
+            request_id=new_request_id(),
+            principal="server",
+        )
     )
     if isinstance(result, Refused):
         raise _refused(result, options)

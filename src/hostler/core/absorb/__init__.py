@@ -13,6 +13,7 @@ from hostler.core.absorb import (
     agents,
     bundles,
     configuration,
+    growth,
     leases,
     nodes,
     outcomes,
@@ -40,6 +41,7 @@ from hostler.core.inputs import (
     LabelNode,
     ReleaseLease,
     Request,
+    RetryGrowth,
     RevokeToken,
     ServerStarted,
     SilenceNoticed,
@@ -89,6 +91,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
             nodes.uncordon(txn, one)
         case DrainNode():
             nodes.drain(txn, one)
+        case RetryGrowth():
+            growth.retry(txn, one)
         case AcquireLease():
             acquiring.acquire(txn, one)
         case CreateToken():

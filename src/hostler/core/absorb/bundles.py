@@ -63,6 +63,8 @@ def _desired(txn: Txn, one: SubmitBundle, known: Bundle | None) -> Bundle:
             jobs=one.jobs,
             replica_count=one.replica_count,
             fallback_pools=one.fallback_pools,
+            fallback=one.fallback,
+            is_gang=one.is_gang,
             spread=one.spread,
             is_primary_interruptible=one.is_primary_interruptible,
             is_colocated=one.is_colocated,

@@ -11,7 +11,15 @@ from hostler.core.events import EventKind
 from hostler.core.inputs import ApplyConfiguration, ServerStarted
 from hostler.core.replies import Refused
 from hostler.core.txn import Txn
-from hostler.model import Allocation, Cooldown, Lease, Node, Pool, ProviderState, Settings
+from hostler.model import (
+    Allocation,
+    Lease,
+    Node,
+    Pool,
+    ProviderState,
+    Replica,
+    Settings,
+)
 from hostler.model.node import Health, NodePhase
 
 
@@ -31,17 +39,18 @@ def apply_configuration(txn: Txn, one: ApplyConfiguration) -> None:
     is_changed = _put_settings(txn, one)
     is_changed |= keep_time_zones(txn, one.time_zones)
     for pool in sorted(one.pools, key=lambda each: each.name):
-        is_changed |= _put_pool(txn, replace(pool, is_enabled=True))
+        is_changed |= _put_pool(txn, pool)
     named = {pool.name for pool in one.pools}
     for pool in list(txn.fleet.pools.in_order()):
         if pool.name not in named:
-            is_changed |= _put_pool(txn, replace(pool, is_enabled=False))
+            is_changed |= _put_pool(txn, replace(pool, is_enabled=False, is_configured=False))
     txn.accept(one.request_id, Settings.KEY, is_repeat=not is_changed)
     if not is_changed:
         return
-    for cooldown in list(txn.fleet.cooldowns.in_order()):
-        txn.remove(cooldown)  # whoever changed the configuration may have mended the offer
-    for kind in (Node, Lease, Allocation, Cooldown):
+    for table in (txn.fleet.cooldowns, txn.fleet.breakers):
+        for failed in list(table.in_order()):
+            txn.remove(failed)  # whoever changed the configuration may have mended it
+    for kind in (Node, Lease, Allocation, Replica):
         txn.retime(kind.KIND)
     txn.touch_all()
     txn.emit(EventKind.CONFIGURATION_APPLIED, {"principal": one.principal})

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from hostler.core import limits
+from hostler.core.absorb.sizes_check import problems_of_sizes
 from hostler.core.inputs import ApplyConfiguration, FleetSettings
 from hostler.core.replies import Problem
 from hostler.model import Pool
@@ -25,6 +26,8 @@ def problems_of(one: ApplyConfiguration) -> list[Problem]:
     found += _repeated("pools", [pool.name for pool in one.pools])
     for number, pool in enumerate(one.pools):
         found += _pool(f"pools[{number}]", pool)
+        zones = [zone.name for zone in one.time_zones]
+        found += problems_of_sizes(f"pools[{number}]", pool, zones)
     return found
 
 
@@ -38,6 +41,7 @@ def _settings(settings: FleetSettings) -> Iterator[Problem]:
         ("orphan_grace_ms", 0),
         ("lost_node_count_max", 1),
         ("brake_window_ms", 1),
+        ("ageing_ms", 0),
     ):
         yield from _at_least(f"{at}.{name}", getattr(settings, name), least)
     recovery, retention = settings.recovery, settings.retention
@@ -49,6 +53,20 @@ def _settings(settings: FleetSettings) -> Iterator[Problem]:
         ("exclusion_ms", 0),
     ):
         yield from _at_least(f"{at}.recovery.{name}", getattr(recovery, name), least)
+    preemption = settings.preemption
+    for name, least in (
+        ("after_ms", 0),
+        ("window_ms", 1),
+        ("victim_count_max", 0),
+        ("victim_per_bundle_count_max", 0),
+    ):
+        yield from _at_least(f"{at}.preemption.{name}", getattr(preemption, name), least)
+    if Band.BRONZE in preemption.bands:
+        yield Problem(
+            path=f"{at}.preemption.bands",
+            code="nothing_below",
+            message="no band is below bronze, so nothing could give way to it",
+        )
     for name, least in (
         ("event_count_max", 1),
         ("journal_count_max", 1),
@@ -57,6 +75,10 @@ def _settings(settings: FleetSettings) -> Iterator[Problem]:
     ):
         yield from _at_least(f"{at}.retention.{name}", getattr(retention, name), least)
     yield from _silence(at, settings)
+    for number, bounds in enumerate(settings.providers):
+        inside = f"{at}.providers[{number}]"
+        yield from _at_least(f"{inside}.launch_count_max", bounds.launch_count_max, 1)
+        yield from _at_least(f"{inside}.launches_per_minute_max", bounds.launches_per_minute_max, 1)
 
 
 def _silence(at: str, settings: FleetSettings) -> Iterator[Problem]:
@@ -100,7 +122,6 @@ def _pool(at: str, pool: Pool) -> Iterator[Problem]:
     for number, tier in enumerate(pool.tiers):
         yield from _tier(f"{at}.tiers[{number}]", tier)
     for name, least in (
-        ("warm_count", 0),
         ("spare_count", 0),
         ("slot_count", 1),
         ("idle_ms", 0),
@@ -113,6 +134,7 @@ def _pool(at: str, pool: Pool) -> Iterator[Problem]:
         ("waiting_count_max", 0),
         ("use_count_max", 1),
         ("launch_count_max", 1),
+        ("node_count_max", 1),
     ):
         yield from _at_least(f"{at}.{name}", getattr(pool, name), least)
     if pool.spare_band is Band.BRONZE:
@@ -120,21 +142,6 @@ def _pool(at: str, pool: Pool) -> Iterator[Problem]:
             path=f"{at}.spare_band",
             code="never_recovers",
             message="bronze work is not recovered, so no spare can be kept for it",
-        )
-    yield from _targets(at, pool)
-
-
-def _targets(at: str, pool: Pool) -> Iterator[Problem]:
-    """What is kept idle must fit into what may exist."""
-    if any(tier.kind is TierKind.FIXED and tier.node_count_max == 0 for tier in pool.tiers):
-        return  # as many as join
-    count_max = sum(tier.node_count_max for tier in pool.tiers)
-    if pool.tiers and pool.warm_count + pool.spare_count > count_max:
-        yield Problem(
-            path=f"{at}.warm_count",
-            code="more_than_maximum",
-            message=f"warm_count and spare_count ({pool.warm_count} + {pool.spare_count}) exceed"
-            f" the machines that the tiers allow ({count_max})",
         )
 
 
@@ -170,6 +177,7 @@ def _tier(at: str, tier: Tier) -> Iterator[Problem]:
 def _offer(at: str, offer: Offer) -> Iterator[Problem]:
     yield from _name(f"{at}.name", offer.name)
     yield from _at_least(f"{at}.price_microusd_per_hour", offer.price_microusd_per_hour, 0)
+    yield from _at_least(f"{at}.node_count_max", offer.node_count_max, 1)
     shape = offer.shape
     for name in ("capacity", "cores_milli", "memory_bytes"):
         yield from _at_least(f"{at}.shape.{name}", getattr(shape, name), 0)

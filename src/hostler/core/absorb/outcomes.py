@@ -11,6 +11,7 @@ from typing import assert_never
 from hostler.core import holds, outbox
 from hostler.core.absorb import machines
 from hostler.core.inputs import CommandFailed, CommandSettled, Succeeded
+from hostler.core.provider_pauses import PAUSING_CODES, pause
 from hostler.core.txn import Txn
 from hostler.model import Allocation, OutboxEntry
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
@@ -89,6 +90,9 @@ def _acknowledged(txn: Txn, command: StartAllocation) -> None:
 def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
     if entry.phase is OutboxPhase.DUE:
         return  # its attempt was counted as failed when its patience ended
+    if isinstance(entry.command, LaunchMachine) and outcome.code in PAUSING_CODES:
+        provider = entry.command.provider
+        pause(txn, provider, outcome.code, outcome.message, outcome.retry_after_ms)
     if not outbox.is_final(entry, outcome.code):
         outbox.failed_once(txn, entry, outcome.code, outcome.message, outcome.retry_after_ms)
         return

@@ -1,6 +1,6 @@
 """Leasing: gives free slots to those in line, and ends what has run out of time.
 
-Reads:    leases, nodes (free slots), pools, cooldowns (why there is no more).
+Reads:    leases, nodes (free slots), pools, cooldowns and breakers (why there is no more).
 Writes:   leases (waiting to held or refused, held to settled), nodes (counts, through holds).
 Sends:    EndLease (through holds).
 Keeps:    INV-LEASE-1 (no more leases than slots), INV-LEASE-5 (who waits is told why),
@@ -22,15 +22,16 @@ from typing import Final
 from hostler.core import limits
 from hostler.core.events import EventKind
 from hostler.core.holds import grant_lease, settle_lease
+from hostler.core.provider_pauses import pools_of_cooldown
 from hostler.core.slot_choice import slot_for
 from hostler.core.slots import could_ever_fit, may_serve_again
 from hostler.core.txn import Txn
 from hostler.core.waiting import why_waiting
-from hostler.model import Cooldown, Lease, Node, Pool
+from hostler.model import Breaker, Cooldown, Lease, Node, Pool
 from hostler.model.lease import LeaseOutcome, LeasePhase, LeaseTrigger
 from hostler.model.reason import Reason
 
-READS: Final = (Lease, Node, Pool, Cooldown)
+READS: Final = (Lease, Node, Pool, Cooldown, Breaker)
 
 
 def reconcile(txn: Txn) -> None:
@@ -46,7 +47,8 @@ def reconcile(txn: Txn) -> None:
         for node in nodes:
             if not may_serve_again(node):
                 _give_up_node(txn, node)
-    pools.update(dict.fromkeys(key.partition("/")[0] for key in txn.changed_keys(Cooldown)))
+    for key in (*txn.changed_keys(Cooldown), *txn.changed_keys(Breaker)):
+        pools.update(dict.fromkeys(pools_of_cooldown(txn.fleet, key)))
     for name in txn.changed_keys(Pool):
         pools[name] = None
         _refuse_unsatisfiable(txn, name)

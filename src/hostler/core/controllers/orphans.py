@@ -38,6 +38,8 @@ def reconcile(txn: Txn) -> None:
             _meet(txn, node.provider)
     for state in txn.changed(ProviderState):
         _doubt(txn, state)
+        if state.launch_next_at_ms is not None and state.launch_next_at_ms <= txn.now_ms:
+            txn.change(txn.fleet.providers[state.name], launch_next_at_ms=None)
         if state.next_list_at_ms <= txn.now_ms:
             _list(txn, txn.fleet.providers[state.name])
 

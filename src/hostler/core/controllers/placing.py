@@ -1,84 +1,125 @@
 """Placing: gives each replica that wants one a place, and starts what its node is ready for.
 
-Reads:    replicas, allocations, nodes, bundles, pools, cooldowns, settings.
+Reads:    replicas, allocations, nodes, bundles, pools, cooldowns, breakers, providers, settings.
 Writes:   replicas (pending to placed, or why not), allocations (reserved, starting), nodes (held;
           new ones through growth), traces.
 Sends:    StartAllocation `"{allocation_id}/start/{epoch}"`.
 Keeps:    INV-ALLOC-3, INV-REPLICA-4, INV-ROOM-1, INV-SPREAD-1, INV-SPARE-1.
-Waits on: every reason of `placement.walk`, BUNDLE_BROKEN.
+Waits on: every reason of `placement.walk`, BUNDLE_BROKEN, GANG_INCOMPLETE.
 
 Who is tried: whoever began to want a place, and of those who wait already only the groups (equal
 demand) for which something has opened: a node that changed and would do, a machine that may be
 launched again, a sibling that is gone. Who has a place and wants a second one (a migration) stands
 in the same lines, behind everybody who has none. A group that fits nowhere is given up for this
-step after its first member. Most urgent first over all groups: by band, then by age.
+step after its first member. Most urgent first over all groups: by band and age
+(`core/pending_index`). A gang is placed whole or not at all (`core/gangs`).
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from hostler.base.ids import replica_id
-from hostler.core import assigning, growth
-from hostler.core.keys import pending_line, pending_order
+from hostler.core import assigning, gangs, growth
+from hostler.core.crowd import crowd_of
+from hostler.core.keys import pending_line
+from hostler.core.placement.buy import Wanted
 from hostler.core.placement.demand import Demand, demand_of, plain
 from hostler.core.placement.feasible import refusal, standing_of
 from hostler.core.placement.walk import Verdict, decide
+from hostler.core.provider_pauses import pools_let_in
 from hostler.core.tables import Order
 from hostler.core.txn import Txn
-from hostler.model import Allocation, Bundle, Cooldown, Node, Pool, Replica, Settings
-from hostler.model.bundle import Job
+from hostler.model import (
+    Allocation,
+    Breaker,
+    Bundle,
+    Cooldown,
+    Node,
+    Pool,
+    ProviderState,
+    Replica,
+    Settings,
+)
+from hostler.model.allocation import AllocationPhase
+from hostler.model.bundle import Fallback, Job
 from hostler.model.node import NodePhase
 from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase
 
-READS: Final = (Replica, Allocation, Node, Bundle, Pool, Cooldown, Settings)
+READS: Final = (
+    Replica,
+    Allocation,
+    Node,
+    Bundle,
+    Pool,
+    Cooldown,
+    Breaker,
+    ProviderState,
+    Settings,
+)
 
 
 def reconcile(txn: Txn) -> None:
     """Start what can start, then place who can be placed."""
     nodes = txn.changed(Node)
-    for node in nodes:
+    for node in (*nodes, *_reserved_for_changed(txn)):
         assigning.start_reserved(txn, node)
-    groups = _groups_to_try(txn, nodes)
+    fresh: dict[str, list[str]] = {}
+    for replica in _freshly_pending(txn):
+        fresh.setdefault(pending_line(replica), []).append(replica.replica_id)
+    groups = _groups_to_try(txn, nodes, fresh)
     while groups:
-        tried = _Pass(txn)
+        tried = _Pass(txn, fresh)
         tried.run(groups)
         groups = _groups_let_in(txn, tried)
+
+
+def _reserved_for_changed(txn: Txn) -> Iterator[Node]:
+    """Give the nodes on which something may have to start because its gang is none any more."""
+    for bundle in txn.changed(Bundle):
+        for key in txn.fleet.index.allocations_by_bundle.keys(bundle.bundle_id):
+            allocation = txn.fleet.allocations[key]
+            if allocation.phase is AllocationPhase.RESERVED:
+                yield txn.fleet.nodes[allocation.node_id]
 
 
 # -- who is tried ------------------------------------------------------------------------------
 
 
-def _groups_to_try(txn: Txn, nodes: Sequence[Node]) -> list[str]:
+def _groups_to_try(
+    txn: Txn, nodes: Sequence[Node], fresh: Mapping[str, Sequence[str]]
+) -> list[str]:
     """Return the demands under which somebody should be looked at in this round."""
     waiting = txn.fleet.index.replicas_pending.buckets()
-    fresh = {pending_line(replica) for replica in _freshly_pending(txn)}
     if not waiting:
         return []
-    if txn.changed_keys(Pool) or txn.changed_keys(Cooldown) or txn.changed_keys(Settings):
+    if any(txn.changed_keys(kind) for kind in (Pool, Cooldown, Breaker, Settings)) or any(
+        state.launch_next_at_ms is not None for state in txn.changed(ProviderState)
+    ):
         return waiting
     openings = [node for node in nodes if not standing_of(node) and node.lease_count == 0]
     growth_pools = _pools_that_may_grow(txn, nodes)
-    if not openings and not growth_pools:
+    closed_pools = frozenset(node.pool for node in nodes if standing_of(node))
+    if not openings and not growth_pools and not closed_pools:
         return sorted(fresh)
     return [
         group
         for group in waiting
-        if group in fresh or _has_opening(txn, group, openings, growth_pools)
+        if group in fresh or _has_opening(txn, group, openings, growth_pools, closed_pools)
     ]
 
 
 def _groups_let_in(txn: Txn, tried: _Pass) -> list[str]:
     """Return the demands for which what was just placed opens something.
 
-    Spares that are none any more have something left; and somebody may have waited to be near.
+    Nodes of which room was kept until now have some left; and somebody may have waited to be near.
     """
-    used = [txn.fleet.nodes[node_id] for node_id in tried.used_spares]
-    openings = [node for node in used if not standing_of(node)]
+    opened = [txn.fleet.nodes[key] for key in tried.opened if key in txn.fleet.nodes]
+    openings = [node for node in opened if not standing_of(node)]
     watching = _bundles_watching(txn, tried.placed)
     if not openings and not watching:
         return []
@@ -86,7 +127,7 @@ def _groups_let_in(txn: Txn, tried: _Pass) -> list[str]:
     return [
         group
         for group in txn.fleet.index.replicas_pending.buckets()
-        if group in lines or _has_opening(txn, group, openings, frozenset())
+        if group in lines or _has_opening(txn, group, openings, frozenset(), frozenset())
     ]
 
 
@@ -126,20 +167,38 @@ def _bundles_watching(txn: Txn, moved: Sequence[Allocation]) -> dict[str, None]:
 
 def _pools_that_may_grow(txn: Txn, nodes: Sequence[Node]) -> frozenset[str]:
     """Return the pools of nodes that have just moved on: a bound on machines may have eased."""
-    return frozenset(
+    moved = {
         node.pool
         for node in nodes
         if node.phase_since_at_ms == txn.now_ms and node.phase is not NodePhase.REQUESTED
-    )
+    }
+    return frozenset(moved.union(pools_let_in(txn.fleet, nodes, txn.now_ms)))
 
 
-def _has_opening(txn: Txn, group: str, openings: list[Node], growth_pools: frozenset[str]) -> bool:
+def _has_opening(
+    txn: Txn,
+    group: str,
+    openings: list[Node],
+    growth_pools: frozenset[str],
+    closed_pools: frozenset[str],
+) -> bool:
+    """Say whether a line may have a chance that it did not have.
+
+    Args:
+        txn: The step.
+        group: The line.
+        openings: Nodes that changed and take work.
+        growth_pools: Pools that may launch again.
+        closed_pools: Pools of nodes that changed and take none: another pool may be open for that.
+    """
     head = txn.fleet.index.replicas_pending.first(group)
     asked = None if head is None else _asked(txn, txn.fleet.replicas[head])
     if asked is None:
         return False
     demand = plain(asked)
     if not growth_pools.isdisjoint(demand.pools):
+        return True
+    if demand.fallback is Fallback.WHEN_UNAVAILABLE and not closed_pools.isdisjoint(demand.pools):
         return True
     place = txn.fleet.index.places.of
     return any(
@@ -165,11 +224,17 @@ def _spec_of(txn: Txn, replica: Replica) -> tuple[Bundle, Job] | None:
 class _Pass:
     """One go over the groups that may have a chance, most urgent member first."""
 
-    def __init__(self, txn: Txn) -> None:
+    def __init__(self, txn: Txn, fresh: Mapping[str, Sequence[str]]) -> None:
         self.txn = txn
         self.lines: dict[str, Iterator[str]] = {}
         self.queue: list[tuple[Order, str, str]] = []
-        self.used_spares: list[str] = []
+        self.fresh = fresh
+        self.gangs: dict[str, Verdict] = {}
+        """Gangs that have been tried in vain, and why."""
+        self.tried_jobs: set[tuple[str, str, str]] = set()
+        """Line, bundle and job of those refused whom nothing sets apart from others of the job."""
+        self.opened: list[str] = []
+        """Nodes on which there is room that was kept for somebody before."""
         self.placed: list[Allocation] = []
 
     def run(self, groups: list[str]) -> None:
@@ -190,10 +255,10 @@ class _Pass:
     def _queue_next(self, group: str) -> None:
         key = next(self.lines[group], None)
         if key is not None:
-            order = pending_order(self.txn.fleet.replicas[key])
+            order = self.txn.fleet.index.replicas_pending.order_of(key)
             heapq.heappush(self.queue, (order, key, group))
 
-    def _try(self, replica: Replica) -> Verdict | None:
+    def _try(self, replica: Replica) -> Verdict | None:  # noqa: C901  # one way out after another
         """Place a replica or say why not; `None` when it is not its turn, whatever there is."""
         spec = _spec_of(self.txn, replica)
         if spec is None:
@@ -204,19 +269,46 @@ class _Pass:
         if replica.moving_to is not None:
             # The room that was held for it is its own now.
             replica = self.txn.change(replica, moving_to=None)
+        is_moving = replica.migration is not None
+        if spec[0].is_gang and not is_moving:
+            return self._try_gang(spec[0], replica)
+        name = (pending_line(replica), replica.bundle_id, replica.job)
+        is_alike = not replica.avoided and not is_moving and self._are_copies_alike(spec[0])
+        if is_alike and name in self.tried_jobs and replica.reason is not None:
+            return None
         demand = demand_of(self.txn.fleet, *spec, replica, self.txn.now_ms)
-        verdict = decide(demand, self.txn.fleet, self._obstacle)
+        verdict = decide(demand, self.txn.fleet, self._obstacle, self._crowd)
         if verdict.option is None:
             assigning.refuse(self.txn, replica, verdict)
+            if is_alike:
+                self.tried_jobs.add(name)
         else:
             found = assigning.assign(self.txn, replica, *spec, verdict, verdict.option)
             self.placed.append(found)
             place = verdict.option.place
             if place is not None and place.node.is_spare:
-                self.used_spares.append(found.node_id)
+                self.opened.append(found.node_id)
+            if replica.claim is not None:
+                self.opened.append(replica.claim.node_id)
             if spec[0].is_colocated:
                 self._bring_along(spec[0], replica)
         return verdict
+
+    def _try_gang(self, bundle: Bundle, replica: Replica) -> Verdict | None:
+        """Place all of a gang that wants a place, or say to whoever asks why not."""
+        verdict = self.gangs.get(bundle.bundle_id)
+        if verdict is None:
+            lack = gangs.place(self.txn, bundle, self._obstacle, self._crowd)
+            if lack is None:
+                return None
+            verdict = self.gangs[bundle.bundle_id] = gangs.refusal_of(lack)
+        assigning.refuse(self.txn, replica, verdict)
+        return verdict
+
+    def _are_copies_alike(self, bundle: Bundle) -> bool:
+        """Say whether no rule tells one copy of a job from another."""
+        is_told_apart = bundle.backup_apart is not None or bundle.is_colocated
+        return not is_told_apart and not self.txn.fleet.index.peers.has_wishes
 
     def _bring_along(self, bundle: Bundle, replica: Replica) -> None:
         """Give the other jobs of a replica their place beside it, before anybody takes the room."""
@@ -230,11 +322,20 @@ class _Pass:
     def _obstacle(self, pool: Pool, tier: Tier, offer: Offer) -> Reason | None:
         return growth.growth_obstacle(self.txn, pool, tier, offer)
 
+    def _crowd(self, demand: Demand, pool: Pool) -> Sequence[Wanted]:
+        return crowd_of(self.txn, demand, pool, self.queue)
+
     def _give_up(self, group: str, verdict: Verdict) -> None:
-        """Say of everybody in a group what has just been found out for its most urgent one."""
-        for key in self.txn.fleet.index.replicas_pending.keys(group):
-            replica = self.txn.fleet.replicas[key]
-            if replica.waiting_reason is verdict.reason:
+        """Say to those who have just come what was found out for the most urgent of their group.
+
+        Whoever has waited for long knows a reason; that it may have become another one is told by
+        who stands first (`core/waiting`), so that a long line costs nothing.
+        """
+        for key in self.fresh.get(group, ()):
+            replica = self.txn.fleet.replicas.get(key)
+            if replica is None or not replica.is_placeable:
+                continue
+            if replica.waiting_reason is verdict.reason or pending_line(replica) != group:
                 continue
             if assigning.is_broken(self.txn, replica.bundle_id):
                 assigning.hold_back(self.txn, replica)

@@ -1,9 +1,9 @@
 """Provisioning: launches the machine behind each node that was asked for, and judges failures.
 
 Reads:    nodes, cooldowns.
-Writes:   nodes (REQUESTED to RETIRED or STOPPING; why a boot failed), cooldowns, allocations (that
-          waited for a machine which never came).
-Sends:    LaunchMachine.
+Writes:   nodes (REQUESTED to RETIRED or STOPPING; why a boot failed), cooldowns, breakers (boots
+          that failed in a row), allocations (that waited for a machine which never came).
+Sends:    LaunchMachine, CheckMachine (of a machine that boots).
 Keeps:    INV-NODE-6 (a node that is asked for has its launch in the outbox).
 Waits on: Reason.BOOTING, Reason.OFFER_COOLING_DOWN.
 
@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from hostler.core import holds, limits, outbox
+from hostler.core import boots, holds, limits, outbox
 from hostler.core.events import EventKind
-from hostler.core.machine_commands import launch_command_id, send_launch
+from hostler.core.machine_commands import launch_command_id, send_check, send_launch
+from hostler.core.provider_pauses import pause_key
 from hostler.core.txn import Txn
 from hostler.core.uses import offer_key
 from hostler.model import Cooldown, Node, OutboxEntry
@@ -43,7 +44,7 @@ def reconcile(txn: Txn) -> None:
                 _requested(txn, node)
             case NodePhase.STARTING:
                 _starting(txn, node)
-            case NodePhase.READY if len(txn.fleet.cooldowns):
+            case NodePhase.READY if len(txn.fleet.cooldowns) or len(txn.fleet.breakers):
                 _came(txn, node)
             case _:
                 pass
@@ -115,6 +116,7 @@ def _starting(txn: Txn, node: Node) -> None:
     elif node.retire_reason is None and node.phase_since_at_ms + node.boot_ms <= txn.now_ms:
         code, message = "boot_timeout", f"no hello from its agent within {node.boot_ms} ms"
     else:
+        _look_after(txn, node)
         return
     txn.emit(
         EventKind.NODE_LAUNCH_FAILED,
@@ -127,7 +129,15 @@ def _starting(txn: Txn, node: Node) -> None:
     )
     if node.origin is Origin.LAUNCHED:
         _cool_down(txn, node, code, message)
+        boots.failed(txn, node, code, message)
     txn.change(node, retire_reason=node.retire_reason or RetireReason.BOOT_FAILED)
+
+
+def _look_after(txn: Txn, node: Node) -> None:
+    """Ask now and then whether a machine that boots still exists (trial Q08)."""
+    seen_at_ms = node.checked_at_ms or node.phase_since_at_ms
+    if node.retire_reason is None and seen_at_ms + limits.BOOT_CHECK_MS <= txn.now_ms:
+        send_check(txn, txn.change(node, checked_at_ms=txn.now_ms))
 
 
 def _cool_down(txn: Txn, node: Node, code: str, message: str) -> None:
@@ -153,7 +163,13 @@ def _cool_down(txn: Txn, node: Node, code: str, message: str) -> None:
 
 
 def _came(txn: Txn, node: Node) -> None:
-    """Forget failures of an offer that has brought a node since."""
+    """Forget failures of an offer, its tier and its provider, which has brought a node since."""
+    if node.origin is not Origin.LAUNCHED:
+        return
+    boots.came(txn, node)
+    pause = txn.fleet.cooldowns.get(pause_key(node.provider))
+    if pause is not None and node.phase_since_at_ms > pause.failed_at_ms:
+        txn.remove(pause)
     cooldown = txn.fleet.cooldowns.get(offer_key(node.pool, node.tier, node.offer))
     if cooldown is not None and node.phase_since_at_ms > cooldown.failed_at_ms:
         txn.remove(cooldown)

@@ -4,7 +4,7 @@ Reads:    allocations, replicas, settings.
 Writes:   replicas (placed to pending, backing off, broken or dropped; their restart history).
 Sends:    nothing (placing finds the next place).
 Keeps:    INV-REPLICA-1, INV-REPLICA-2.
-Waits on: BACKING_OFF, RESTART_CEILING, BAND_DROPPED.
+Waits on: BACKING_OFF, RESTART_CEILING, BAND_DROPPED, PREEMPTED.
 
 A planned end, or a machine that never came, is no failure: the replica wants a place at once. A
 place that its agent refused is no failure either, but that node is left alone and refusals in a
@@ -32,7 +32,7 @@ from hostler.model.allocation import AllocationPhase, EndCause
 from hostler.model.pool import Band
 from hostler.model.reason import Reason
 from hostler.model.replica import Avoided, ReplicaPhase, ReplicaTrigger
-from hostler.model.settings import RecoveryLimits
+from hostler.model.settings import BronzeVictims, RecoveryLimits
 
 READS: Final = (Allocation, Replica, Settings)
 
@@ -82,7 +82,9 @@ def _follow_health(txn: Txn, replica: Replica, allocation: Allocation) -> None:
 
 def _follow_end(txn: Txn, replica: Replica, allocation: Allocation) -> None:
     cause = EndCause.STOPPED if allocation.ended is None else allocation.ended.cause
-    if allocation.stop_reason or cause in _NO_FAILURE:
+    if _is_given_up(txn, replica, allocation):
+        _give_up(txn, replica, allocation)
+    elif allocation.stop_reason or cause in _NO_FAILURE:
         _displace(txn, replica)
     elif cause is EndCause.REJECTED:
         _follow_rejection(txn, replica, allocation)
@@ -90,6 +92,24 @@ def _follow_end(txn: Txn, replica: Replica, allocation: Allocation) -> None:
         _drop(txn, replica, allocation, cause)
     else:
         _recover(txn, replica, allocation, cause)
+
+
+def _is_given_up(txn: Txn, replica: Replica, allocation: Allocation) -> bool:
+    """Say whether it was bronze that gave way, where such bronze is not placed again."""
+    preempted, settings = replica.preempted, txn.fleet.settings
+    return (
+        preempted is not None
+        and preempted.allocation_id == allocation.allocation_id
+        and allocation.band is Band.BRONZE
+        and settings is not None
+        and settings.preemption.bronze_victims is BronzeVictims.DROP
+    )
+
+
+def _give_up(txn: Txn, replica: Replica, allocation: Allocation) -> None:
+    told = allocation.stop_reason
+    txn.move(replica, ReplicaTrigger.GAVE_UP, reason=Reason.PREEMPTED, reason_detail=told)
+    txn.emit(EventKind.REPLICA_DROPPED, _about(replica, allocation), cause="preempted")
 
 
 def _displace(txn: Txn, replica: Replica) -> None:

@@ -55,16 +55,16 @@ def _bound_leases(txn: Txn) -> None:
 
 
 def _forget_nodes_and_pools(txn: Txn, before_ms: int) -> None:
-    disabled = {pool.name: pool for pool in txn.changed(Pool) if not pool.is_enabled}
+    leaving = {pool.name: pool for pool in txn.changed(Pool) if not pool.is_configured}
     for node in txn.changed(Node):
         if node.phase is not NodePhase.RETIRED:
             continue
         pool = txn.fleet.pools.get(node.pool)
-        if pool is not None and not pool.is_enabled:
-            disabled[pool.name] = pool
+        if pool is not None and not pool.is_configured:
+            leaving[pool.name] = pool
         if node.phase_since_at_ms <= before_ms:
             txn.remove(node)
-    for name, pool in disabled.items():
+    for name, pool in leaving.items():
         index = txn.fleet.index
         if index.nodes_by_pool.count(name) == 0 and index.leases_waiting.count(name) == 0:
             txn.remove(pool)

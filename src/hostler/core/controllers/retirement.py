@@ -18,7 +18,7 @@ from typing import Final
 
 from hostler.core import holds, outbox
 from hostler.core.events import EventKind
-from hostler.core.machine_commands import send_stop, stop_command_id
+from hostler.core.machine_commands import check_command_id, send_stop, stop_command_id
 from hostler.core.txn import Txn
 from hostler.model import Node
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
@@ -59,6 +59,7 @@ def _begin_stop(txn: Txn, node: Node) -> None:
     txn.emit(
         EventKind.NODE_STOPPING, {"node": node.node_id, "pool": node.pool}, retire_reason=reason
     )
+    outbox.withdraw(txn, check_command_id(node))
     stopping = txn.move(
         node,
         NodeTrigger.STOP_STARTED,

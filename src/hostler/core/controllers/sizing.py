@@ -1,16 +1,17 @@
 """Sizing: asks for the machines that waiting leases, the warm floor and spares lack; lets go idle.
 
-Reads:    pools, nodes, leases (the waiting line), cooldowns.
+Reads:    pools, sizes, nodes, leases (the waiting line), cooldowns, breakers, providers.
 Writes:   nodes (asks for new ones, designates spares, says why one is to go).
 Sends:    nothing (provisioning launches, retirement stops).
-Keeps:    INV-POOL-1 (no tier grows above its maximum).
+Keeps:    INV-POOL-1 (neither pool nor tier grows above its maximum).
 Waits on: Reason.LIMIT_REACHED, Reason.LAUNCHES_IN_FLIGHT, Reason.OFFER_COOLING_DOWN,
-          Reason.NO_OFFER_FITS, Reason.NO_CAPACITY.
+          Reason.GROWTH_STOPPED, Reason.PROVIDER_PAUSED, Reason.NO_OFFER_FITS, Reason.NO_CAPACITY.
 
 Per pool, and by counts only: what is on its way serves waiting leases first and the warm floor
 next. Targets are floors of what is *idle*, whatever is held, and the same floors bound what may be
-let go, so nothing is bought to be let go (G-27). A node that stands idle longer than `idle_ms`
-above the floors goes, the longest idle first.
+let go, so nothing is bought to be let go (G-27). Growing is done at once and letting go after
+`idle_ms`: that is the hysteresis. While nodes are to be replaced, a few more than the floors are
+kept, so that new ones are there before old ones go (`replacing`).
 """
 
 from __future__ import annotations
@@ -21,16 +22,18 @@ from typing import Final
 from hostler.core import growth
 from hostler.core.events import EventKind
 from hostler.core.keys import tier_key
+from hostler.core.provider_pauses import pools_let_in, pools_of, pools_of_cooldown
+from hostler.core.sizing_targets import elastic_count, idle_floor, sizes_of
 from hostler.core.slots import misfit
 from hostler.core.txn import Txn
-from hostler.core.uses import Use, offer_key, use_key, use_of
-from hostler.model import Cooldown, Lease, Node, Pool
+from hostler.core.uses import Replaceable, Use, offer_key, replaceable_key, use_key, use_of
+from hostler.model import Breaker, Cooldown, Lease, Node, Pool, ProviderState, Sizes
 from hostler.model.node import NodePhase, Origin, RetireReason
 from hostler.model.pool import Offer, Tier, TierKind
 from hostler.model.reason import Reason
 from hostler.model.shape import NOTHING_REQUIRED, Requirement
 
-READS: Final = (Pool, Node, Lease, Cooldown)
+READS: Final = (Pool, Sizes, Node, Lease, Cooldown, Breaker, ProviderState)
 
 
 def reconcile(txn: Txn) -> None:
@@ -39,8 +42,12 @@ def reconcile(txn: Txn) -> None:
     nodes = txn.changed(Node)
     names = dict.fromkeys(node.pool for node in nodes)
     names.update(dict.fromkeys(lease.pool for lease in txn.changed(Lease)))
-    for key in txn.changed_keys(Cooldown):
-        names[key.partition("/")[0]] = None
+    for key in (*txn.changed_keys(Cooldown), *txn.changed_keys(Breaker)):
+        names.update(dict.fromkeys(pools_of_cooldown(fleet, key)))
+    names.update(dict.fromkeys(txn.changed_keys(Sizes)))
+    names.update(dict.fromkeys(pools_let_in(fleet, nodes, txn.now_ms)))
+    for provider in txn.changed_keys(ProviderState):
+        names.update(dict.fromkeys(pools_of(fleet, provider)))
     for node in nodes:
         _let_go_unwanted(txn, node)
     for name in txn.changed_keys(Pool):
@@ -63,8 +70,8 @@ def _let_go_unwanted(txn: Txn, node: Node) -> None:
     pool = txn.fleet.pools.get(node.pool)
     if pool is None or not pool.is_enabled:
         txn.change(node, retire_reason=RetireReason.POOL_DISABLED)
-    elif pool.tier(node.tier) is None:
-        txn.change(node, retire_reason=RetireReason.SURPLUS)
+    elif pool.tier(node.tier) is None and use_of(node) is None:
+        txn.change(node, retire_reason=RetireReason.SURPLUS)  # what may be used is replaced
 
 
 def _keep_spare_band(txn: Txn, node: Node) -> None:
@@ -136,17 +143,24 @@ def _offers(pool: Pool) -> Iterator[tuple[Tier, Offer]]:
 
 def _keep_warm(txn: Txn, pool: Pool) -> Reason | None:
     """Ask for what the warm floor lacks, beyond what is on its way to nobody in line."""
-    if not pool.warm_count:
+    floor = idle_floor(txn.fleet, pool) + _surge(txn, pool)
+    if not floor:
         return None
     line_count = sum(count for _, count in txn.fleet.index.leases_waiting.demand(pool.name))
     unclaimed = _count(txn, pool, Use.INCOMING) - -(-line_count // pool.slot_count)
-    lacking = pool.warm_count - _count(txn, pool, Use.WARM) - max(0, unclaimed)
+    lacking = floor - _count(txn, pool, Use.WARM) - max(0, unclaimed)
     while lacking > 0:
         asked = growth.request_for(txn, pool, NOTHING_REQUIRED)
         if isinstance(asked, Reason):
             return asked
         lacking -= 1
     return None
+
+
+def _surge(txn: Txn, pool: Pool) -> int:
+    """Return how many more than the floor there may be while idle nodes are to be replaced."""
+    old_count = txn.fleet.index.nodes_to_replace.count(replaceable_key(pool.name, Replaceable.IDLE))
+    return min(old_count, pool.rollout.surge_count_max)
 
 
 # -- spares ----------------------------------------------------------------------------------
@@ -159,7 +173,7 @@ def _keep_spares(txn: Txn, pool: Pool) -> Reason | None:
     if lacking < 0:
         _release_spares(txn, pool, -lacking)
         return None
-    above_floor = _count(txn, pool, Use.WARM) - pool.warm_count
+    above_floor = _count(txn, pool, Use.WARM) - idle_floor(txn.fleet, pool)
     if lacking and above_floor > 0:
         lacking -= _designate(txn, pool, min(lacking, above_floor))
     while lacking > 0:
@@ -203,7 +217,7 @@ def _of_use(txn: Txn, pool: Pool, use: Use) -> list[Node]:
 
 def _let_go_idle(txn: Txn, pool: Pool) -> None:
     """Let the longest idle go while more than the warm floor is there."""
-    above_floor = _count(txn, pool, Use.WARM) - pool.warm_count
+    above_floor = _count(txn, pool, Use.WARM) - idle_floor(txn.fleet, pool)
     while above_floor > 0:
         node = txn.fleet.nodes.get(txn.fleet.index.nodes_warm_launched.first(pool.name))
         if node is None or (node.idle_since_at_ms or 0) + pool.idle_ms > txn.now_ms:
@@ -213,8 +227,19 @@ def _let_go_idle(txn: Txn, pool: Pool) -> None:
 
 
 def _let_go_surplus(txn: Txn, pool: Pool) -> None:
-    """Let idle nodes go of a tier that has more than it may have, as it is configured now."""
+    """Let idle nodes go of a pool or tier that has more than it may have now."""
     index = txn.fleet.index
+    count_max = sizes_of(txn.fleet, pool).node_count_max
+    leaving_count = sum(
+        index.nodes_leaving.count(tier_key(pool.name, tier.name))
+        for tier in pool.tiers
+        if tier.kind is TierKind.ELASTIC
+    )
+    surplus = 0 if count_max is None else elastic_count(txn.fleet, pool) - leaving_count - count_max
+    if surplus > 0:
+        idle = [node for tier in pool.tiers[::-1] for node in _idle_of_tier(txn, pool, tier)]
+        for node in idle[:surplus]:
+            txn.change(node, retire_reason=RetireReason.SURPLUS)
     for tier in pool.tiers:
         if tier.kind is not TierKind.ELASTIC:
             continue
@@ -233,5 +258,5 @@ def _idle_of_tier(txn: Txn, pool: Pool, tier: Tier) -> Sequence[Node]:
         node
         for use in uses
         for node in reversed(_of_use(txn, pool, use))
-        if node.tier == tier.name and use_of(node) is use
+        if node.tier == tier.name and node.origin is Origin.LAUNCHED and use_of(node) is use
     ]

@@ -272,8 +272,11 @@ ALTERATIONS: Final = {name: meaning for name, (meaning, _) in _APPLY.items()}
 def own_place(txn: Txn, replica: Replica) -> None:
     """Take away the place that a replica has itself, so that it is decided about as if anew.
 
-    What one that waits again still holds, until it has stopped, is as taken as anybody's.
+    What one that waits again still holds, until it has stopped, is as taken as anybody's; room that
+    is being made for it is not taken for it.
     """
+    if replica.claim is not None:
+        txn.change(replica, claim=None)
     if replica.phase is not ReplicaPhase.PLACED:
         return
     for key in txn.fleet.index.allocations_by_replica.keys(replica.replica_id):

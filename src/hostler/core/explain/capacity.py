@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from hostler.base.ids import LeaseId, NodeId
 from hostler.core.explain.answer import Explanation, Why, counted, next_at_ms, notes, why
 from hostler.core.fleet import Fleet
+from hostler.core.keys import tier_key
 from hostler.core.sentences import SENTENCES
 from hostler.core.waiting import why_waiting
 from hostler.model import Lease, Node, Pool
@@ -150,8 +151,21 @@ def explain_pool(fleet: Fleet, name: str) -> Explanation | None:
         kind="pool",
         phase="enabled" if pool.is_enabled else "disabled",
         summary=_pool_summary(fleet, pool),
-        reasons=tuple(notes(fleet, name)),
+        reasons=(*_stopped(fleet, pool), *notes(fleet, name)),
     )
+
+
+def _stopped(fleet: Fleet, pool: Pool) -> Iterator[Why]:
+    """Tell of tiers that launch no more, with what their last machine left behind."""
+    for tier in pool.tiers:
+        breaker = fleet.breakers.get(tier_key(pool.name, tier.name))
+        if breaker is not None and breaker.stopped_at_ms is not None:
+            last = breaker.failures[-1]
+            told = (
+                f"tier {tier.name}: {breaker.failure_count} in a row, the last of {last.node_id}:"
+                f" {last.code}: {last.message}"
+            )
+            yield why("record", Reason.GROWTH_STOPPED, told, breaker.stopped_at_ms)
 
 
 def _pool_summary(fleet: Fleet, pool: Pool) -> str:

@@ -24,6 +24,8 @@ from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
 from hostler.model.trace import Attempt
 
+_OUT_OF_USE = (Reason.CORDONED, Reason.DRAINING, Reason.UNREACHABLE)
+"""Why a node takes nothing from anybody, whatever room it has."""
 _PER_MACHINE_MAX = 1_000
 """Replicas counted on one machine at most."""
 
@@ -51,11 +53,10 @@ def _in_tier(fleet: Fleet, demand: Demand, attempt: Attempt, count: int) -> Help
     need = requirement_text(demand.requirement)
     if pool is None or tier is None:
         return Help(text=f"{where}: {_words(attempt.outcome)}")
+    if attempt.outcome == EXHAUSTED:
+        nearest = _nearest(fleet, demand, pool, tier) + _set_aside(attempt)
+        return Help(text=f"{where}: a node with {need} free{nearest}")
     match attempt.outcome:
-        case value if value == EXHAUSTED:
-            return Help(
-                text=f"{where}: a node with {need} free{_nearest(fleet, demand, pool, tier)}"
-            )
         case Reason.NO_OFFER_FITS:
             return Help(text=f"{where}: an offer with {need}")
         case Reason.LIMIT_REACHED | Reason.LAUNCHES_IN_FLIGHT | Reason.OFFER_COOLING_DOWN:
@@ -80,6 +81,16 @@ def _nearest(fleet: Fleet, demand: Demand, pool: Pool, tier: Tier) -> str:
         for name, (need, most) in short.items()
     )
     return f"; on one node there is at most {told}"
+
+
+def _set_aside(attempt: Attempt) -> str:
+    """Tell of nodes that might do, were they not out of use."""
+    told = [
+        f"{count} {reason}"
+        for reason, count in attempt.filtered_by_reason.items()
+        if reason in _OUT_OF_USE
+    ]
+    return f" (besides {', '.join(told)})" if told else ""
 
 
 def _machine(

@@ -16,7 +16,7 @@ import msgspec
 from hostler.core.explain.helping import Help, help_for
 from hostler.core.explain.waiting import Waiting, why_pending
 from hostler.core.fleet import Fleet
-from hostler.core.keys import pending_order, tier_key
+from hostler.core.keys import tier_key
 from hostler.core.placement.demand import pools_of
 from hostler.core.placement.walk import WAITS
 from hostler.core.waiting import Why, why_waiting
@@ -33,7 +33,8 @@ GROUPS_MAX: Final = 100
 EXAMPLES_MAX: Final = 3
 """Members of a group that are named."""
 LEASES_ASKED_MAX: Final = 256
-"""Requirements and keys of waiting leases that are asked about; the rest keep their reason."""
+"""Kinds of waiting leases (requirement, key, wanted node) that are asked about; the rest keep the
+reason that they have."""
 
 
 class PendingGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +117,7 @@ def _pending_replicas(fleet: Fleet, keys: Sequence[str], now_ms: int) -> Iterato
             _, alike = merged.setdefault((found.reason, found.detail), (found, []))
             alike += members
     for found, members in merged.values():
-        members.sort(key=pending_order)
+        members.sort(key=lambda each: fleet.index.replicas_pending.order_of(each.replica_id))
         helps: tuple[Help, ...] = ()
         if found.demand is not None and found.reason is not None:
             helps = help_for(fleet, found.demand, found.attempts, len(members))
@@ -165,15 +166,16 @@ def _waits_since(replica: Replica) -> int:
 def _leases(fleet: Fleet) -> Iterator[PendingGroup]:
     for pool in sorted(fleet.pools.rows):
         keys = fleet.index.leases_waiting.keys(pool)
-        asked: dict[tuple[str, str], Why] = {}
+        asked: dict[tuple[str, str, str | None], Why] = {}
         groups: dict[tuple[str, Reason], list[Lease]] = {}
         told: dict[tuple[str, Reason], Why] = {}
         for key in keys:
             lease = fleet.leases[key]
             text = _requirement_key(lease.requirement)
-            why = asked.get((text, lease.fairness_key))
+            name = (text, lease.fairness_key, lease.affinity_node_id)
+            why = asked.get(name)
             if why is None and len(asked) < LEASES_ASKED_MAX:
-                why = asked[(text, lease.fairness_key)] = why_waiting(fleet, lease)
+                why = asked[name] = why_waiting(fleet, lease)
             if why is None:
                 why = Why(lease.reason or Reason.NO_CAPACITY, lease.reason_detail)
             groups.setdefault((text, why.reason), []).append(lease)

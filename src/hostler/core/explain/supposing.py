@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from hostler.core import growth
+from hostler.core.crowd import crowd_of
 from hostler.core.explain.alterations import Alteration, apply, own_place
 from hostler.core.fleet import Fleet
 from hostler.core.placement.demand import Demand, demand_of
@@ -51,4 +52,5 @@ def decided(txn: Txn, demand: Demand) -> Verdict:
         demand,
         txn.fleet,
         lambda pool, tier, offer: growth.growth_obstacle(txn, pool, tier, offer),
+        lambda asked, pool: crowd_of(txn, asked, pool, ()),
     )

@@ -62,6 +62,8 @@ def _wrong_home(fleet: Fleet, demand: Demand, node: Node) -> Iterator[Reason]:
     pool = fleet.pools.get(node.pool)
     if pool is None or pool.tier(node.tier) is None:
         yield Reason.WRONG_TIER
+    if pool is not None and not pool.is_enabled:
+        yield Reason.POOL_DISABLED
 
 
 def ways_of(
@@ -162,7 +164,7 @@ def _about_bundle(txn: Txn, replica: Replica, node: Node, demand: Demand) -> Ite
     if avoided:
         text = f"wait until {replica.replica_id} avoids {node.node_id} no longer"
         yield _way("exclusions", "none", text, max(avoided) + 1)
-    if node.pool not in demand.pools:
+    if node.pool not in demand.pools and node.pool in txn.fleet.pools:
         yield _way("pool", node.pool, f"name {node.pool} as a fallback pool of the bundle")
     bundle = txn.fleet.bundles.get(replica.bundle_id)
     for name in () if bundle is None else required_rules(bundle, replica.job):

@@ -12,6 +12,7 @@ from hostler.core.explain.waiting import FITS_NOW, Waiting, why_pending
 from hostler.core.fleet import Fleet
 from hostler.core.holds import start_command_id, stop_command_id
 from hostler.core.sentences import SENTENCES
+from hostler.core.waiting import why_in_line
 from hostler.model import Allocation, Bundle, Replica
 from hostler.model.allocation import AllocationPhase
 from hostler.model.node import NodePhase
@@ -89,6 +90,10 @@ def _replica_reasons(
         yield why("placing", present.reason, present.detail, since)
     elif present is None and replica.reason is not None:
         yield why("record", replica.reason, replica.reason_detail, replica.phase_since_at_ms)
+    preempted = replica.preempted
+    if preempted is not None:
+        told = f"{preempted.allocation_id} ended so that {preempted.by} has its room"
+        yield why("record", Reason.PREEMPTED, told, preempted.at_ms)
     if allocation is not None:
         yield from _allocation_reasons(fleet, allocation)
     yield from notes(fleet, replica.replica_id)
@@ -157,12 +162,12 @@ def explain_bundle(fleet: Fleet, bundle_id: BundleId) -> Explanation | None:
     waits = [
         why(
             replica.replica_id,
-            replica.reason,
-            replica.reason_detail,
+            waits.reason,
+            waits.detail,
             replica.waiting_since_at_ms or replica.phase_since_at_ms,
         )
         for replica in replicas
-        if replica.reason is not None
+        if (waits := why_in_line(fleet, replica)) is not None
     ]
     return Explanation(
         about=bundle_id,

@@ -139,6 +139,12 @@ class Columns:
         self._marked[row] = None
         return True
 
+    def mark(self, node_id: str) -> None:
+        """Mark a node as seen differently, if it is one of these and has not left."""
+        row = self._rows.get(node_id)
+        if row is not None and row not in self._left:
+            self._marked[row] = None
+
     def leave(self, node_id: str) -> None:
         """Mark a node as gone from the tier."""
         row = self._rows[node_id]

@@ -13,7 +13,7 @@ from hostler.base.ids import NodeId, ReplicaId
 from hostler.core.placement.resilience import NODE, DomainRule
 from hostler.core.placement.rules import anchors_of, rules_of
 from hostler.model import Allocation, Bundle, Replica
-from hostler.model.bundle import Job
+from hostler.model.bundle import Fallback, Job
 from hostler.model.constraint import NodeRule
 from hostler.model.pool import Band
 from hostler.model.reason import Reason
@@ -43,6 +43,8 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     requirement: Requirement
     pools: tuple[str, ...]
     """The bundle's own, then its fallbacks."""
+    fallback: Fallback = Fallback.WHEN_FULL
+    """When the pools after the first are open to it."""
     node_rules: tuple[NodeRule, ...] = ()
     """What it asks of the node itself, whoever is where."""
     rules: tuple[DomainRule, ...] = ()
@@ -80,6 +82,7 @@ def demand_of(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, now_ms: 
         band=job.band,
         requirement=requirement,
         pools=pools_of(bundle),
+        fallback=bundle.fallback,
         node_rules=job.node_rules,
         rules=(*_node_left(fleet, replica), *rules_of(fleet, bundle, job, replica, others)),
         bundle_count_by_node=counts,
@@ -149,8 +152,17 @@ def is_reliable_required(bundle: Bundle, index: int) -> bool:
 
 
 def demand_digest(bundle: Bundle, job: Job, index: int) -> str:
-    """Return the digest under which replicas that ask alike stand in one line."""
-    requirement = together(bundle.jobs) if bundle.is_colocated else job.requirement
-    is_reliable = is_reliable_required(bundle, index)
-    asked = (job.band, requirement, pools_of(bundle), is_reliable, job.node_rules)
+    """Return the digest under which replicas that ask alike stand in one line.
+
+    A gang asks as a whole, so each has lines of its own.
+    """
+    asked = (
+        job.band,
+        together(bundle.jobs) if bundle.is_colocated else job.requirement,
+        pools_of(bundle),
+        bundle.fallback,
+        is_reliable_required(bundle, index),
+        job.node_rules,
+        bundle.bundle_id if bundle.is_gang else "",
+    )
     return digest(encode(asked))

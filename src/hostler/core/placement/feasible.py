@@ -73,6 +73,9 @@ FILTERS: Final = (
 )
 """Every reason that a filter gives, in the order in which they are tried."""
 
+STANDINGS: Final = FILTERS[:4]
+"""Reasons that hold for everybody alike, because the node takes nothing new."""
+
 PARTICULAR: Final = frozenset(
     {
         Reason.EXCLUDED_RECENT_FAILURE,

@@ -19,6 +19,7 @@ from hostler.core.placement.resilience import domains_of
 from hostler.core.placement.room import Hold, Room, free_room, less, whole_room
 from hostler.model import Allocation, Node, Pool, Replica
 from hostler.model.node import NodePhase
+from hostler.model.replica import Claim, ReplicaPhase
 from hostler.model.shape import Shape
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class PlaceIndex:
         self._columns: dict[str, Columns] = {}
         self._held: dict[str, set[str]] = {}
         """Replicas for which room is held, by node."""
+        self._claims: dict[str, int] = {}
+        """How many replicas claim room on a node, where any does."""
         self.mix = Mix()
 
     def follow_node(self, key: str, old: Node | None, new: Node | None) -> None:
@@ -71,29 +74,40 @@ class PlaceIndex:
         for allocation in (old, new):
             if allocation is not None and (was_live or is_live):
                 room = self._rooms.pop(allocation.node_id, None)
-                if room is not None and old is None and _is_clear(allocation):
+                if (
+                    room is not None
+                    and old is None
+                    and _is_clear(allocation)
+                    and allocation.node_id not in self._claims
+                ):
                     self._rooms[allocation.node_id] = less(room, hold_of(allocation))
 
     def follow_replica(self, key: str, old: Replica | None, new: Replica | None) -> None:
-        """Follow for whom room is held on which node."""
-        left = None if old is None else old.moving_to
-        entered = None if new is None else new.moving_to
-        if left == entered:
+        """Forget the room of a node on which room begins or ends to be held for somebody."""
+        left, entered = _claim_of(old), _claim_of(new)
+        if left != entered:
+            for claim, sign in ((left, -1), (entered, 1)):
+                if claim is not None:
+                    count = self._claims.pop(claim.node_id, 0) + sign
+                    if count:
+                        self._claims[claim.node_id] = count
+                    self._forget_room(claim.node_id)
+        moved_from = None if old is None else old.moving_to
+        moved_to = None if new is None else new.moving_to
+        if moved_from == moved_to:
             return
-        for node_id in (left, entered):
-            if node_id is not None:
-                self._rooms.pop(node_id, None)
-                self._places.pop(node_id, None)
-                self._touch(node_id)
-        if left is not None:
-            self._held[left].discard(key)
-        if entered is not None:
-            self._held.setdefault(entered, set()).add(key)
+        if moved_from is not None:
+            self._held[moved_from].discard(key)
+            self._forget_room(moved_from)
+        if moved_to is not None:
+            self._held.setdefault(moved_to, set()).add(key)
+            self._forget_room(moved_to)
 
-    def _touch(self, node_id: str) -> None:
+    def _forget_room(self, node_id: str) -> None:
+        self._rooms.pop(node_id, None)
+        self._places.pop(node_id, None)
         for columns in self._columns.values():
-            if columns.row_of(node_id) is not None:
-                columns.touch(node_id)
+            columns.mark(node_id)
 
     def in_tier(self, fleet: Fleet, pool: str, tier: str) -> Columns:
         """Return the nodes of a tier that are not retired, as columns that are up to date."""
@@ -169,6 +183,12 @@ def _labels_of(pool: Pool | None) -> dict[str, dict[str, str]]:
     return {tier.name: tier.labels for tier in tiers if tier.labels}
 
 
+def _claim_of(replica: Replica | None) -> Claim | None:
+    if replica is None or replica.phase is not ReplicaPhase.PENDING:
+        return None
+    return replica.claim
+
+
 def _is_same_shape(one: Shape, other: Shape) -> bool:
     return one is other or one == other
 
@@ -194,10 +214,16 @@ def _tier_of(node: Node | None) -> str:
 
 
 def holds_on(fleet: Fleet, node: Node) -> Sequence[Hold]:
-    """Return what the live allocations on a node take of it."""
-    if not node.allocation_count:
+    """Return what the live allocations on a node take of it, and what claims keep of it."""
+    claiming = fleet.index.replicas_claiming
+    if not node.allocation_count and not claiming.count(node.node_id):
         return ()
-    return [hold_of(each) for each in live_on(fleet, node.node_id)]
+    holds = [hold_of(each) for each in live_on(fleet, node.node_id)]
+    for key in claiming.keys(node.node_id):
+        claim = fleet.replicas[key].claim
+        if claim is not None:
+            holds.append(Hold(claim.requirement, {}))
+    return holds
 
 
 def live_on(fleet: Fleet, node_id: str) -> list[Allocation]:

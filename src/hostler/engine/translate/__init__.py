@@ -12,6 +12,7 @@ from hostler.engine.translate.configuration import (
     apply_configuration,
     new_fleet_id,
     provider_problems,
+    time_zone_problems,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "provider_problems",
     "shape_of",
     "submit_bundle",
+    "time_zone_problems",
 ]

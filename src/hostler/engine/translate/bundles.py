@@ -9,7 +9,7 @@ from hostler.base.ids import BundleId
 from hostler.base.units import cores_milli, duration_ms, size_bytes
 from hostler.core.inputs import SubmitBundle
 from hostler.engine.translate.where import affinities, node_rules, spread_rule
-from hostler.model.bundle import Job
+from hostler.model.bundle import Fallback, Job
 from hostler.model.launch import (
     AtOnceReadiness,
     DelayReadiness,
@@ -55,6 +55,8 @@ def submit_bundle(
         jobs=tuple(_job(job, document.where) for job in document.jobs),
         replica_count=document.replicas,
         fallback_pools=tuple(document.fallback_pools),
+        fallback=Fallback(document.fallback),
+        is_gang=document.gang,
         spread=tuple(spread_rule(rule) for rule in document.spread),
         is_primary_interruptible=document.primary_interruptible,
         is_colocated=document.colocate,

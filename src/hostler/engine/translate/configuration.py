@@ -8,11 +8,36 @@ from collections.abc import Iterator
 import msgspec
 
 from hostler.base.encoding import encode
-from hostler.base.units import cores_milli, duration_ms, money_microusd, size_bytes
+from hostler.base.units import (
+    cores_milli,
+    duration_ms,
+    money_microusd,
+    size_bytes,
+    time_of_day_ms,
+)
 from hostler.core.inputs import ApplyConfiguration, FleetSettings
+from hostler.engine.time_zones import read_time_zones, time_zone_problem
 from hostler.model import Pool
-from hostler.model.pool import Band, Offer, Reliability, Tier, TierKind
-from hostler.model.settings import RecoveryLimits, RepayLimits, Retention
+from hostler.model.calendar import Weekday, Window
+from hostler.model.pool import (
+    Band,
+    LaunchMode,
+    Offer,
+    Reliability,
+    Reuse,
+    Rollout,
+    SizeWindow,
+    Tier,
+    TierKind,
+)
+from hostler.model.settings import (
+    BronzeVictims,
+    Preemption,
+    ProviderLimits,
+    RecoveryLimits,
+    RepayLimits,
+    Retention,
+)
 from hostler.model.shape import Capability, Shape
 from hostler.providers.registry import Registry
 from hostler.wire.documents import (
@@ -22,7 +47,8 @@ from hostler.wire.documents import (
     TierDocument,
     capability_of,
 )
-from hostler.wire.documents.config import FleetDocument, OfferDocument
+from hostler.wire.documents.config import FleetDocument, OfferDocument, PreemptionDocument
+from hostler.wire.documents.windows import WindowDocument, days_of
 from hostler.wire.documents.work import ShapeDocument
 
 
@@ -41,6 +67,20 @@ def provider_problems(document: ConfigDocument, registry: Registry) -> list[Docu
     ]
 
 
+def time_zone_problems(document: ConfigDocument) -> list[DocumentProblem]:
+    """Return which time zones are not in the zone database, with paths from the root."""
+    return [
+        DocumentProblem(
+            path=f"pools.{name}.windows[{index}].time_zone",
+            code="unknown_time_zone",
+            message=problem,
+        )
+        for name, pool in document.pools.items()
+        for index, window in enumerate(pool.windows)
+        if (problem := time_zone_problem(window.time_zone)) is not None
+    ]
+
+
 def _tiers(document: ConfigDocument) -> Iterator[tuple[str, TierDocument]]:
     for name, pool in document.pools.items():
         for index, tier in enumerate(pool.tiers):
@@ -48,7 +88,12 @@ def _tiers(document: ConfigDocument) -> Iterator[tuple[str, TierDocument]]:
 
 
 def apply_configuration(
-    document: ConfigDocument, *, request_id: str, principal: str, idempotency_key: str = ""
+    document: ConfigDocument,
+    *,
+    now_ms: int,
+    request_id: str,
+    principal: str,
+    idempotency_key: str = "",
 ) -> ApplyConfiguration:
     """Read a checked document. An id is made up if it has none; the core uses it once only."""
     return ApplyConfiguration(
@@ -58,6 +103,10 @@ def apply_configuration(
         fleet_id=document.fleet.id or new_fleet_id(),
         settings=_settings(document.fleet),
         pools=tuple(_pool(name, pool) for name, pool in sorted(document.pools.items())),
+        time_zones=read_time_zones(
+            (window.time_zone for pool in document.pools.values() for window in pool.windows),
+            now_ms,
+        ),
     )
 
 
@@ -76,6 +125,16 @@ def _settings(document: FleetDocument) -> FleetSettings:
             settle_ms=duration_ms(document.debts.settle),
             spacing_ms=duration_ms(document.debts.spacing),
         ),
+        providers=tuple(
+            ProviderLimits(
+                provider=name,
+                launch_count_max=limits.launches_max,
+                launches_per_minute_max=limits.launches_per_minute_max,
+            )
+            for name, limits in sorted(document.providers.items())
+        ),
+        ageing_ms=duration_ms(document.placement.ageing),
+        preemption=_preemption(document.placement.preemption),
         recovery=RecoveryLimits(
             restart_count_max=recovery.restarts_max,
             restart_window_ms=duration_ms(recovery.restart_window),
@@ -92,12 +151,34 @@ def _settings(document: FleetDocument) -> FleetSettings:
     )
 
 
+def _preemption(document: PreemptionDocument) -> Preemption:
+    return Preemption(
+        bands=tuple(sorted({Band(band) for band in document.bands}, key=lambda band: band.rank)),
+        after_ms=duration_ms(document.after),
+        window_ms=duration_ms(document.window),
+        victim_count_max=document.victims_max,
+        victim_per_bundle_count_max=document.victims_per_bundle_max,
+        bronze_victims=BronzeVictims(document.bronze_victims),
+    )
+
+
 def _pool(name: str, document: PoolDocument) -> Pool:
     spares = document.spares
     return Pool(
         name=name,
         tiers=tuple(_tier(tier) for tier in document.tiers),
+        is_enabled=document.enabled,
+        reuse=Reuse(document.reuse),
+        node_count_max=document.node_count_max,
         warm_count=document.warm,
+        node_count_min=document.min,
+        windows=tuple(_window(window) for window in document.windows),
+        rollout=Rollout(
+            surge_count_max=document.rollout.surge,
+            unavailable_count_max=document.rollout.unavailable,
+        ),
+        age_ms_max=None if document.age_max is None else duration_ms(document.age_max),
+        boot_failure_count_max=document.boot_failures_max,
         spare_count=0 if spares is None else spares.count,
         spare_band=None if spares is None or spares.band is None else Band(spares.band),
         slot_count=document.slots,
@@ -111,6 +192,21 @@ def _pool(name: str, document: PoolDocument) -> Pool:
         waiting_count_max=document.waiting_max,
         use_count_max=document.uses_max,
         launch_count_max=document.launches_max,
+    )
+
+
+def _window(document: WindowDocument) -> SizeWindow:
+    return SizeWindow(
+        name=document.name,
+        window=Window(
+            time_zone=document.time_zone,
+            days=tuple(Weekday(day) for day in days_of(document.days)),
+            from_ms=time_of_day_ms(document.start),
+            to_ms=time_of_day_ms(document.end),
+        ),
+        warm_count=document.warm,
+        node_count_min=document.min,
+        node_count_max=document.node_count_max,
     )
 
 
@@ -134,6 +230,8 @@ def _offer(document: OfferDocument) -> Offer:
         name=document.name,
         shape=_shape(document.shape),
         price_microusd_per_hour=money_microusd(document.price_per_hour),
+        mode=LaunchMode(document.mode),
+        node_count_max=document.node_count_max,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hostler.base.ids import BundleId
 from hostler.core.inputs import DeleteBundle, StartJob, SubmitBundle
-from hostler.model.bundle import Job
+from hostler.model.bundle import Fallback, Job
 from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.launch import (
     AtOnceReadiness,
@@ -74,6 +74,8 @@ class Submitters:
         jobs = tuple(self._job(job) for job in ("a", "b")[: rng.between(1, 2)])
         replica_count = rng.between(*plan.replica_count)
         fallback_pools = others if rng.chance(300_000) else ()
+        fallback = rng.choice(tuple(Fallback))
+        is_gang = rng.chance(plan.gang_ppm)
         self._client.ask(
             lambda request_id: SubmitBundle(
                 request_id=request_id,
@@ -85,6 +87,8 @@ class Submitters:
                 fallback_pools=fallback_pools,
                 spread=spread if is_spread else (),
                 is_primary_interruptible=not is_spread,
+                fallback=fallback,
+                is_gang=is_gang,
             )
         )
 

@@ -115,7 +115,12 @@ class BundleDocument(Document, frozen=True, kw_only=True):
     """The bundle's id."""
     pool: Name
     fallback_pools: list[Name] = []
-    """Pools to try, in this order, when the first has no room."""
+    """Pools to try, in this order, after the first."""
+    fallback: Literal["when_full", "when_unavailable"] = "when_full"
+    """`when_full`: as soon as the pool before has no good place. `when_unavailable`: only when it
+    could take nobody, because it is gone, or nothing in it works or can be launched."""
+    gang: bool = False
+    """True: all replicas that want a place get one at once, or none does."""
     replicas: CountFromOne = 1
     """Copies of each job; 0 is the primary, 1 the backup. Never two on one node."""
     spread: list[SpreadDocument] = []

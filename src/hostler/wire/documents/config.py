@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from hostler.wire.documents.text import Count, CountFromOne, Duration, Money, Name
 from hostler.wire.documents.where import Labels
+from hostler.wire.documents.windows import WindowDocument
 from hostler.wire.documents.work import Document, ShapeDocument
 
 PORT_DEFAULT: Final = 7464
@@ -57,6 +58,31 @@ class DebtsDocument(Document, frozen=True, kw_only=True):
     """Pause of a replica after such a move, doubling with each further one within a day."""
 
 
+class PreemptionDocument(Document, frozen=True, kw_only=True):
+    """When a replica that fits nowhere may have lower work end, and how much of it."""
+
+    bands: tuple[Literal["gold", "silver"], ...] = ("gold", "silver")
+    """Who may, at the cost of bands below its own; an empty list: nobody ever gives way."""
+    after: Duration = "0s"
+    """How long it must have waited before."""
+    window: Duration = "10m"
+    """Over which victims are counted, and for which a victim is left alone afterwards."""
+    victims_max: Count = 100
+    """Victims in the whole fleet within the window."""
+    victims_per_bundle_max: Count = 10
+    """Victims of one bundle within the window."""
+    bronze_victims: Literal["wait", "drop"] = "wait"
+    """What becomes of bronze that gave way: it waits for room, or it is dropped."""
+
+
+class PlacementDocument(Document, frozen=True, kw_only=True):
+    """In what order those who wait are served, and when one makes room for another."""
+
+    ageing: Duration = "1h"
+    """A replica goes before one of the band above that has waited so much less; 0s: never."""
+    preemption: PreemptionDocument = PreemptionDocument()
+
+
 class RetentionDocument(Document, frozen=True, kw_only=True):
     """How much history is kept."""
 
@@ -68,12 +94,24 @@ class RetentionDocument(Document, frozen=True, kw_only=True):
     """Placement decisions kept per replica."""
 
 
+class ProviderDocument(Document, frozen=True, kw_only=True):
+    """How much one provider is asked for at once, by all pools together."""
+
+    launches_max: CountFromOne | None = None
+    """Launches in flight at once."""
+    launches_per_minute_max: CountFromOne | None = None
+    """Launches are spaced so that a minute has no more."""
+
+
 class FleetDocument(Document, frozen=True, kw_only=True):
     """The numbers that policy is tuned with."""
 
     id: Name | None = None
     """The label by which our machines are known; made up when left out. Never changes."""
     timing: TimingDocument = TimingDocument()
+    providers: dict[str, ProviderDocument] = {}
+    """Limits by provider; one that is not named has none."""
+    placement: PlacementDocument = PlacementDocument()
     recovery: RecoveryDocument = RecoveryDocument()
     debts: DebtsDocument = DebtsDocument()
     retention: RetentionDocument = RetentionDocument()
@@ -104,6 +142,11 @@ class OfferDocument(Document, frozen=True, kw_only=True):
     name: Name
     shape: ShapeDocument = ShapeDocument()
     price_per_hour: Money = "0"
+    mode: Literal["on_demand", "spot", "reserved"] = "on_demand"
+    """On what terms it is had. `spot`: the provider may take it back. `reserved`: it is paid for
+    anyway, so price what running it costs more, and say how many there are."""
+    node_count_max: CountFromOne | None = None
+    """Machines of this offer at once; left out: as many as the tier may have."""
 
 
 class TierDocument(Document, frozen=True, kw_only=True):
@@ -137,13 +180,38 @@ class SparesDocument(Document, frozen=True, kw_only=True):
     """The only band that may recover onto them; left out: gold and silver."""
 
 
+class RolloutDocument(Document, frozen=True, kw_only=True):
+    """How fast machines are replaced that are out of date or old."""
+
+    surge: Count = 1
+    """Machines more than are to be idle, so that a new one is there before an old one goes."""
+    unavailable: Count = 0
+    """Idle machines that may be missing meanwhile."""
+
+
 class PoolDocument(Document, frozen=True, kw_only=True):
     """Nodes under one policy."""
 
     tiers: list[TierDocument]
     """In cost order, cheapest first."""
+    reuse: Literal["tier", "pool"] = "tier"
+    """How far existing nodes are looked for before a machine is launched: `tier` lets a new machine
+    of a cheaper tier go before a node of a dearer one, `pool` does not."""
+    node_count_max: CountFromOne | None = None
+    """Machines of all elastic tiers together; left out: as many as these may have."""
     warm: Count = 0
     """Ready and idle nodes to keep for leases."""
+    min: Count = 0
+    """Nodes that may be used to keep in all, held and idle."""
+    windows: list[WindowDocument] = []
+    """Stretches of the week with other sizes; of two at once the first that sets one counts."""
+    enabled: bool = True
+    """false: no new work, and machines go when they are empty; true again calls that off."""
+    rollout: RolloutDocument = RolloutDocument()
+    age_max: Duration | None = None
+    """An elastic node is replaced at this age, or up to a tenth earlier."""
+    boot_failures_max: CountFromOne = 5
+    """Machines of a tier that may fail to boot in a row; then it launches no more."""
     spares: SparesDocument | None = None
     slots: CountFromOne = 1
     """Leases that one node may hold at once."""

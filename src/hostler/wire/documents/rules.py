@@ -31,6 +31,7 @@ from hostler.wire.documents.where import (
     PeersDocument,
     SpreadDocument,
 )
+from hostler.wire.documents.windows import WindowDocument
 
 P = TypeVar("P", bound=msgspec.Struct)
 Problems = Iterator[DocumentProblem]
@@ -114,6 +115,9 @@ def _config_rules(parts: _Parts) -> Problems:
     for pool in parts.members("pools"):
         yield from parts.rule(pool, PoolDocument, _pool)
         yield from parts.unique(f"{pool}.tiers", "tier")
+        yield from parts.unique(f"{pool}.windows", "window")
+        for window in parts.members(f"{pool}.windows"):
+            yield from parts.rule(window, WindowDocument, _window)
         for tier in parts.members(f"{pool}.tiers"):
             yield from parts.rule(tier, TierDocument, _tier)
             yield from parts.unique(f"{tier}.offers", "offer")
@@ -175,8 +179,27 @@ def _pool(pool: PoolDocument, path: str) -> Problems:
             "bad_order",
             f"`lease_max` ({pool.lease_max}) must not be shorter than `lease` ({pool.lease})",
         )
+    if pool.node_count_max is not None and pool.min > pool.node_count_max:
+        yield _problem(
+            child_path(path, "min"),
+            "bad_order",
+            f"`min` ({pool.min}) must not be more than `node_count_max` ({pool.node_count_max})",
+        )
+    if pool.rollout.surge == 0 and pool.rollout.unavailable == 0:
+        yield _problem(
+            child_path(path, "rollout"),
+            "never_replaces",
+            "with neither `surge` nor `unavailable` no machine could ever be replaced",
+        )
     if duration_ms(pool.lease) == 0:
         yield _problem(child_path(path, "lease"), "too_small", "must be longer than nothing")
+
+
+def _window(window: WindowDocument, path: str) -> Problems:
+    if not window.days:
+        yield _problem(child_path(path, "days"), "too_short", "name at least one day")
+    if window.warm is None and window.min is None and window.node_count_max is None:
+        yield _problem(path, "missing_key", "a window sets `warm`, `min` or `node_count_max`")
 
 
 def _tier(tier: TierDocument, path: str) -> Problems:

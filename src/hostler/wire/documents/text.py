@@ -11,7 +11,13 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from hostler.base.units import cores_milli, duration_ms, money_microusd, size_bytes
+from hostler.base.units import (
+    cores_milli,
+    duration_ms,
+    money_microusd,
+    size_bytes,
+    time_of_day_ms,
+)
 
 TEXT_KIND: Final = "text_kind"
 """Key in a type's `Meta.extra` that names the parser below."""
@@ -21,6 +27,7 @@ PARSERS: Final[dict[str, Callable[[str], int]]] = {
     "size": size_bytes,
     "money": money_microusd,
     "cores": cores_milli,
+    "time_of_day": time_of_day_ms,
 }
 """How each kind of text is parsed; a `Rejected` of the parser is the problem's message."""
 
@@ -69,6 +76,14 @@ Cores = Annotated[
             "pattern": r"^([0-9]{1,9}m|[0-9]{1,9}(\.[0-9]{1,3})?)$",
             "minimum": 0,
         },
+    ),
+]
+TimeOfDay = Annotated[
+    str,
+    Meta(
+        description="A time on the wall clock, from 00:00 to 24:00.",
+        extra={TEXT_KIND: "time_of_day"},
+        extra_json_schema={"pattern": r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$"},
     ),
 ]
 Name = Annotated[

@@ -8,10 +8,12 @@ from hostler.wire.http.bundles import (
     AffinityView,
     AllocationView,
     BundleView,
+    ClaimView,
     EndedView,
     HurtView,
     JobView,
     NodeRuleView,
+    PreemptedView,
     ProtectionView,
     ReplicaView,
     SpreadView,
@@ -30,6 +32,7 @@ from hostler.wire.http.explain import (
     PlannedReplica,
     PlanView,
     RerunView,
+    VictimView,
     WayView,
     WhyView,
 )
@@ -62,6 +65,7 @@ from hostler.wire.http.leases import (
     RunStart,
 )
 from hostler.wire.http.nodes import (
+    BootFailureView,
     CordonRequest,
     CordonView,
     DrainRequest,
@@ -74,6 +78,8 @@ from hostler.wire.http.nodes import (
     PoolView,
     TenantView,
     TierView,
+    WindowComingView,
+    WindowsView,
 )
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
 from hostler.wire.http.shapes import (
@@ -93,11 +99,13 @@ __all__ = [
     "AffinityView",
     "AllocationView",
     "AttemptView",
+    "BootFailureView",
     "BundleView",
     "CandidateView",
     "CapabilityView",
     "ChangeView",
     "CheckView",
+    "ClaimView",
     "ComparisonView",
     "ConfigView",
     "CordonRequest",
@@ -131,6 +139,7 @@ __all__ = [
     "PlanView",
     "PlannedReplica",
     "PoolView",
+    "PreemptedView",
     "Problem",
     "ProblemError",
     "ProtectionView",
@@ -153,8 +162,11 @@ __all__ = [
     "TenantView",
     "TierView",
     "TokenView",
+    "VictimView",
     "WayView",
     "WhyView",
+    "WindowComingView",
+    "WindowsView",
     "WishView",
     "problem",
 ]

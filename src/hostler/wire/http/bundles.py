@@ -83,6 +83,10 @@ class BundleView(msgspec.Struct, frozen=True, kw_only=True):
     bundle_id: str
     pool: str
     fallback_pools: list[str]
+    fallback: str
+    """When these are open to it: `when_full` or `when_unavailable`."""
+    is_gang: bool
+    """All of it starts at once, or nothing does."""
     replica_count: int
     """Copies of each job."""
     spread: list[SpreadView]
@@ -110,6 +114,25 @@ class BundleView(msgspec.Struct, frozen=True, kw_only=True):
     """Broken or dropped."""
 
 
+class ClaimView(msgspec.Struct, frozen=True, kw_only=True):
+    """Room that is being made for a replica."""
+
+    node_id: str
+    allocation_ids: list[str]
+    """What was asked to end for it."""
+    at_ms: int
+    until_at_ms: int
+    """When it is given up, if that has not ended by then."""
+
+
+class PreemptedView(msgspec.Struct, frozen=True, kw_only=True):
+    """That a replica lately gave way."""
+
+    at_ms: int
+    by: str
+    """The replica that needed its room."""
+
+
 class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
     """One copy of a job."""
 
@@ -133,6 +156,8 @@ class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
     allocation_phase: str | None
     node_id: str | None
     degraded_by: list[str]
+    claim: ClaimView | None
+    preempted: PreemptedView | None
 
 
 class EndedView(msgspec.Struct, frozen=True, kw_only=True):

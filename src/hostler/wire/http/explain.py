@@ -41,13 +41,25 @@ class AttemptView(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str
 
 
+class VictimView(msgspec.Struct, frozen=True, kw_only=True):
+    """An allocation that ends so that another replica can have its room."""
+
+    allocation_id: str
+    replica_id: str
+    band: str
+    is_primary: bool
+    age_ms: int
+    """How long it had run."""
+
+
 class DecisionView(msgspec.Struct, frozen=True, kw_only=True):
     """One placement decision, or one that nothing fits."""
 
     at_ms: int
     is_recovery: bool
     outcome: str
-    """`placed`, `launched` or `failed`."""
+    """`placed`, `launched` or `failed`; `claimed` when lower work gives way, and `preempted` when
+    it is this replica that did."""
     node_id: str | None
     rule: str
     """The policy line that chose, in words."""
@@ -61,6 +73,8 @@ class DecisionView(msgspec.Struct, frozen=True, kw_only=True):
     """Why nothing was chosen."""
     revision: int = 0
     """Of the step that decided; `at_revision` of `/v1/explain` replays it."""
+    victims: list[VictimView] = []
+    """What gives way to it."""
 
 
 class WhyView(msgspec.Struct, frozen=True, kw_only=True):

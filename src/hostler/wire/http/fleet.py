@@ -77,6 +77,8 @@ class SettingsView(msgspec.Struct, frozen=True, kw_only=True):
     orphan_grace_ms: int
     lost_node_count_max: int
     brake_window_ms: int
+    ageing_ms: int
+    preemption: dict[str, Any]
     recovery: dict[str, Any]
     retention: dict[str, Any]
 

@@ -128,6 +128,16 @@ class OfferView(msgspec.Struct, frozen=True, kw_only=True):
     """Left alone until then, after a failed launch."""
 
 
+class BootFailureView(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a machine that was launched and never became ready."""
+
+    node_id: str
+    offer: str
+    at_ms: int
+    code: str
+    message: str
+
+
 class TierView(msgspec.Struct, frozen=True, kw_only=True):
     """One source of capacity."""
 
@@ -142,6 +152,37 @@ class TierView(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that are not retired."""
     node_count_max: int
     offers: list[OfferView]
+    stopped_at_ms: int | None = None
+    """Since when nothing but a trial now and then is launched; `null`: not stopped."""
+    trial_at_ms: int | None = None
+    """When one machine is tried again."""
+    boot_failure_count: int = 0
+    """Machines that failed to boot, in a row."""
+    boot_failures: list[BootFailureView] = []
+    """The latest of them, newest last."""
+
+
+class WindowComingView(msgspec.Struct, frozen=True, kw_only=True):
+    """One coming of a pool's window."""
+
+    pool: str
+    window: str
+    time_zone: str
+    from_at_ms: int
+    to_at_ms: int
+    local: str
+    """The same on the wall clock there: `Mon 2026-03-30 09:00 to 17:00`."""
+    warm_count: int | None
+    node_count_min: int | None
+    node_count_max: int | None
+    note: str
+    """What a clock change does to it, or which window goes before it; empty: nothing."""
+
+
+class WindowsView(msgspec.Struct, frozen=True, kw_only=True):
+    """What the windows of pools bring, earliest first in each pool."""
+
+    items: list[WindowComingView]
 
 
 class PoolView(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,7 +193,18 @@ class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     generation: int
     tiers: list[TierView]
     warm_count: int
-    """Desired."""
+    """Desired at present: what the windows make of it."""
+    node_count_min: int
+    """Desired at present."""
+    node_count_max: int | None
+    """Allowed at present; `null`: what the tiers allow."""
+    windows: list[str]
+    """Windows that hold at present, or are prepared for."""
+    sizes_until_at_ms: int | None
+    """When the windows may change that next."""
+    replacing_count: int
+    """Nodes in whose place another is to come: out of date or old."""
+    age_ms_max: int | None
     spare_count: int
     """Desired."""
     spare_band: str | None

@@ -1,0 +1,237 @@
+"""Preempting: has lower work end where a replica fits nowhere, and gives it the room then.
+
+Reads:    replicas, allocations, nodes, bundles, pools, settings.
+Writes:   replicas (a claim on room; that they gave way; pending to placed), allocations (asked to
+          stop; reserved, starting), traces.
+Sends:    StopAllocation and StartAllocation, through `holds`.
+Keeps:    INV-CLAIM-1, INV-CLAIM-2.
+Waits on: ROOM_CLAIMED.
+
+Placing comes first: only who has been refused, on existing nodes and for new machines alike, is
+looked at here, and a launch that is merely put off is waited for. Who was refused is looked at on
+all nodes; whoever waits longer only on the nodes on which something changed, or everywhere when
+somebody may give way again. A claim ends when its replica has a place, asks for something else, or
+the room does not come in time; its victims are not asked for twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from hostler.core import assigning, claims
+from hostler.core.keys import bundle_phase_key, pending_line
+from hostler.core.placement.buy import preferences_broken
+from hostler.core.placement.demand import Demand, demand_of
+from hostler.core.placement.feasible import Place, refusals
+from hostler.core.placement.places import hold_of, live_on
+from hostler.core.placement.room import free_room
+from hostler.core.placement.walk import Option, Verdict, degraded_by
+from hostler.core.txn import Txn
+from hostler.core.victims import Victims, beside_claims, is_leaving, other_claims
+from hostler.model import Allocation, Bundle, Node, Pool, Replica, Settings
+from hostler.model.bundle import Job
+from hostler.model.reason import Reason
+from hostler.model.replica import Claim, ReplicaPhase
+from hostler.model.settings import Preemption
+
+READS: Final = (Replica, Allocation, Node, Bundle, Pool, Settings)
+
+RULE_CLAIMED: Final = "the room that was made for it"
+
+_NOT_FOR_ROOM: Final = frozenset(
+    {
+        Reason.ROOM_CLAIMED,
+        Reason.BUNDLE_BROKEN,
+        Reason.GANG_INCOMPLETE,
+        Reason.LAUNCHES_IN_FLIGHT,
+        Reason.POOL_NOT_CONFIGURED,
+        Reason.POOL_DISABLED,
+    }
+)
+"""Reasons to wait that no end of other work would change, or that pass by themselves soon."""
+
+_DEFAULTS: Final = Preemption()
+
+
+def reconcile(txn: Txn) -> None:
+    """Follow the claims that there are, then see who needs one."""
+    fresh = _followed(txn)
+    for node_id in _changed_nodes(txn):
+        for key in txn.fleet.index.replicas_claiming.keys(node_id):
+            _follow_claim(txn, txn.fleet.replicas[key])
+    if _policy(txn).bands:
+        _Look(txn).run(fresh)
+
+
+def _policy(txn: Txn) -> Preemption:
+    settings = txn.fleet.settings
+    return _DEFAULTS if settings is None else settings.preemption
+
+
+# -- claims --------------------------------------------------------------------------------------
+
+
+def _followed(txn: Txn) -> list[Replica]:
+    """Follow what became of replicas; return those that wait and were looked at by others."""
+    window_ms = _policy(txn).window_ms
+    is_eased = False
+    for replica in txn.changed(Replica):
+        if replica.preempted is not None and replica.preempted.at_ms + window_ms <= txn.now_ms:
+            txn.change(replica, preempted=None)
+            is_eased = True
+    ids: dict[str, None] = {}
+    for changed in txn.changed(Replica):
+        replica = txn.fleet.replicas[changed.replica_id]
+        if replica.phase is ReplicaPhase.PENDING:
+            ids[replica.replica_id] = None
+        if replica.claim is not None:
+            _follow_claim(txn, replica)
+    if is_eased or txn.changed_keys(Settings) or txn.changed_keys(Pool):
+        for line in txn.fleet.index.replicas_pending.buckets():
+            ids.update((key, None) for _, key in txn.fleet.index.replicas_pending.front(line, 1))
+    for bundle_id in _bundles_moved(txn):
+        bucket = bundle_phase_key(bundle_id, ReplicaPhase.PENDING)
+        ids.update(dict.fromkeys(txn.fleet.index.replicas_by_bundle_phase.keys(bucket)))
+    return [txn.fleet.replicas[key] for key in ids]
+
+
+def _bundles_moved(txn: Txn) -> Iterable[str]:
+    """Return the bundles of which something ended: rules about siblings may have eased."""
+    ended = (a.bundle_id for a in txn.changed(Allocation) if not a.is_live)
+    return dict.fromkeys((*ended, *(bundle.bundle_id for bundle in txn.changed(Bundle))))
+
+
+def _changed_nodes(txn: Txn) -> list[str]:
+    ids = dict.fromkeys(txn.changed_keys(Node))
+    ids.update(dict.fromkeys(a.node_id for a in txn.changed(Allocation)))
+    return [node_id for node_id in ids if node_id in txn.fleet.nodes]
+
+
+def _follow_claim(txn: Txn, replica: Replica) -> None:
+    """Take the room that is there, keep waiting for it, or give it up."""
+    replica = txn.fleet.replicas[replica.replica_id]
+    claim = replica.claim
+    if claim is None:
+        return
+    spec = _spec_of(txn, replica)
+    node = txn.fleet.nodes.get(claim.node_id)
+    if replica.phase is not ReplicaPhase.PENDING or spec is None or node is None:
+        claims.end(txn, replica, f"the replica is {replica.phase.value}")
+        return
+    demand = demand_of(txn.fleet, *spec, replica, txn.now_ms)
+    place = txn.fleet.index.places.of(txn.fleet, node.node_id)
+    others = [
+        *(hold_of(each) for each in live_on(txn.fleet, node.node_id)),
+        *other_claims(txn, node, replica),
+    ]
+    with_room = msgspec.structs.replace(place, room=free_room(node.shape, others))
+    if next(refusals(demand, with_room), None) is None:
+        _take(txn, replica, spec, demand, with_room)
+        return
+    why = _why_to_end(txn, replica, claim, demand, place)
+    if why:
+        claims.end(txn, replica, why)
+
+
+def _why_to_end(txn: Txn, replica: Replica, claim: Claim, demand: Demand, place: Place) -> str:
+    if claim.until_at_ms <= txn.now_ms:
+        return f"{claim.node_id} did not become free in time"
+    if claim.requirement != demand.requirement or place.node.pool not in demand.pools:
+        return "the replica asks for something else"
+    if assigning.is_broken(txn, replica.bundle_id):
+        return "its bundle is broken"
+    staying = [
+        hold_of(each)
+        for each in live_on(txn.fleet, place.node.node_id)
+        if not is_leaving(txn, each)
+    ]
+    staying += other_claims(txn, place.node, replica)
+    emptied = free_room(place.node.shape, staying)
+    refused = next(refusals(demand, msgspec.structs.replace(place, room=emptied)), None)
+    return "" if refused is None else f"it would not fit on {claim.node_id} any more: {refused}"
+
+
+def _take(
+    txn: Txn, replica: Replica, spec: tuple[Bundle, Job], demand: Demand, place: Place
+) -> None:
+    pool = txn.fleet.pools[place.node.pool]
+    tier = pool.tier(place.node.tier)
+    if tier is None:
+        claims.end(txn, replica, "its tier is not configured any more")
+        return
+    broken = preferences_broken(demand, place.domains)
+    told = degraded_by(demand, broken, place.node.reliability)
+    option = Option(pool=pool, tier=tier, place=place, degraded_by=told)
+    assigning.assign(txn, replica, *spec, Verdict(option=option, rule=RULE_CLAIMED), option)
+
+
+def _spec_of(txn: Txn, replica: Replica) -> tuple[Bundle, Job] | None:
+    bundle = txn.fleet.bundles.get(replica.bundle_id)
+    job = None if bundle is None else bundle.job(replica.job)
+    return None if bundle is None or job is None else (bundle, job)
+
+
+# -- victims -------------------------------------------------------------------------------------
+
+
+class _Look:
+    """One look for room that others could leave, for those who have been refused any."""
+
+    def __init__(self, txn: Txn) -> None:
+        self.txn = txn
+        self.policy = _policy(txn)
+        self.victims = Victims(txn, self.policy)
+        self.hopeless: set[str] = set()
+        """Lines of which the first has been looked for in vain."""
+
+    def run(self, fresh: list[Replica]) -> None:
+        """Look on all nodes for whoever was just refused, on changed ones for all who wait."""
+        pending = self.txn.fleet.index.replicas_pending
+        there = [each for each in fresh if pending.has(each.replica_id)]
+        for replica in sorted(there, key=lambda each: pending.order_of(each.replica_id)):
+            self._help(replica, None)
+        changed = _changed_nodes(self.txn)
+        if not changed or not len(self.txn.fleet.allocations):
+            return
+        for line in pending.buckets():
+            head = self.txn.fleet.replicas.get(pending.first(line))
+            if head is None or head.band not in self.policy.bands or line in self.hopeless:
+                continue
+            for _, key in pending.front(line, len(changed)):
+                if not self._help(self.txn.fleet.replicas[key], changed):
+                    break
+
+    def _help(self, replica: Replica, node_ids: list[str] | None) -> bool:
+        """Make room for a replica if it needs any and there is a way; say whether there was."""
+        replica = self.txn.fleet.replicas[replica.replica_id]
+        line = pending_line(replica)
+        if not self._may(replica) or (node_ids is None and line in self.hopeless):
+            return False
+        spec = _spec_of(self.txn, replica)
+        if spec is None or spec[0].is_gang:
+            return False
+        demand = beside_claims(self.txn, *spec, replica)
+        found = self.victims.cheapest(demand, replica, node_ids)
+        if found is None:
+            if node_ids is None and not demand.rules and not replica.avoided:
+                self.hopeless.add(line)
+            return False
+        replica = claims.make(self.txn, replica, demand.requirement, found)
+        _follow_claim(self.txn, replica)
+        return True
+
+    def _may(self, replica: Replica) -> bool:
+        if replica.phase is not ReplicaPhase.PENDING or replica.claim is not None:
+            return False
+        if replica.band not in self.policy.bands or replica.reason in (None, *_NOT_FOR_ROOM):
+            return False
+        if assigning.is_broken(self.txn, replica.bundle_id):
+            return False
+        from_at_ms = replica.waiting_since_at_ms + self.policy.after_ms
+        if from_at_ms > self.txn.now_ms:
+            self.txn.wake(replica, from_at_ms)
+            return False
+        return True
