@@ -21,7 +21,7 @@ from hostler.cli.tables import (
     reported_text,
     shape_text,
 )
-from hostler.cli.where_text import domain_text, match_text, where_text
+from hostler.cli.where_text import match_text, spread_text, where_text
 from hostler.wire.http import (
     AllocationView,
     BootFailureView,
@@ -35,7 +35,6 @@ from hostler.wire.http import (
     PoolView,
     ReplicaView,
     RequirementView,
-    SpreadView,
     TenantView,
     TierView,
     TokenView,
@@ -112,12 +111,6 @@ def requirement_text(requirement: RequirementView) -> str:
         amount = f"{one.milli}/1000" if one.milli < 1_000 else f"{one.count}"
         parts.append(f"{amount} {one.name}" + (f" ({' '.join(asked)})" if asked else ""))
     return ", ".join(parts) or "nothing"
-
-
-def _spread_text(spread: SpreadView) -> str:
-    skew = "" if spread.skew_max is None else f" evenly, give or take {spread.skew_max}"
-    domain = domain_text(spread.over, spread.label)
-    return f"{domain}{skew}{'' if spread.is_required else ' if possible'}"
 
 
 def _until(at_ms: int) -> str:
@@ -268,8 +261,8 @@ def _bundle(client: SyncClient, view: BundleView) -> list[str]:
         ("Starts", "all at once, or not" if view.is_gang else None),
         ("Copies of each job", view.replica_count),
         ("Ready", f"{view.ready_count} of {view.desired_count}"),
-        ("Apart", ", ".join(map(_spread_text, view.spread))),
-        ("Backup apart", None if view.backup_apart is None else _spread_text(view.backup_apart)),
+        ("Apart", ", ".join(map(spread_text, view.spread))),
+        ("Backup apart", None if view.backup_apart is None else spread_text(view.backup_apart)),
         (
             "Where",
             "; ".join(f"{job.name}: {told}" for job in view.jobs if (told := where_text(job))),

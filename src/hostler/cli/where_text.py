@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hostler.wire.http import AffinityView, JobView, MatchView, NodeRuleView
+    from hostler.wire.http import AffinityView, JobView, MatchView, NodeRuleView, SpreadView
 
 
 def match_text(match: MatchView) -> str:
@@ -22,6 +22,13 @@ def match_text(match: MatchView) -> str:
 def domain_text(over: str, label: str) -> str:
     """Name a kind of domain."""
     return f"label {label}" if label else over
+
+
+def spread_text(spread: SpreadView) -> str:
+    """Say over what replicas are spread, and how evenly."""
+    skew = "" if spread.skew_max is None else f" evenly, give or take {spread.skew_max}"
+    domain = domain_text(spread.over, spread.label)
+    return f"{domain}{skew}{'' if spread.is_required else ' if possible'}"
 
 
 def where_text(job: JobView) -> str | None:
