@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
-from hostler.base.units import format_duration, format_size
+from hostler.base.units import format_duration
 from hostler.cli.output import At, Cell, Column, fields, table
 from hostler.cli.protection_text import protected_text
 from hostler.cli.remote import now_ms
@@ -13,7 +13,6 @@ from hostler.cli.tables import (
     ALLOCATION_COLUMNS,
     NODE_COLUMNS,
     REPLICA_COLUMNS,
-    cores_text,
     ended_text,
     money_text,
     node_state,
@@ -21,7 +20,7 @@ from hostler.cli.tables import (
     reported_text,
     shape_text,
 )
-from hostler.cli.where_text import match_text, spread_text, where_text
+from hostler.cli.where_text import requirement_text, spread_text, where_text
 from hostler.wire.http import (
     AllocationView,
     BootFailureView,
@@ -34,7 +33,6 @@ from hostler.wire.http import (
     OfferView,
     PoolView,
     ReplicaView,
-    RequirementView,
     TenantView,
     TierView,
     TokenView,
@@ -94,23 +92,6 @@ def note_line(note: NoteView) -> str:
     """Write why something is not done, and who decides it."""
     detail = f": {note.detail}" if note.detail else ""
     return f"{note.reason}{detail} ({note.by})"
-
-
-def requirement_text(requirement: RequirementView) -> str:
-    """Write what work needs on one line."""
-    parts = []
-    if requirement.capacity:
-        parts.append(f"capacity {requirement.capacity}")
-    if requirement.cores_milli:
-        parts.append(f"{cores_text(requirement.cores_milli)} cores")
-    if requirement.memory_bytes:
-        parts.append(format_size(requirement.memory_bytes))
-    for one in requirement.capabilities:
-        asked = [f"{name}={value}" for name, value in one.attributes.items()]
-        asked += map(match_text, one.matches)
-        amount = f"{one.milli}/1000" if one.milli < 1_000 else f"{one.count}"
-        parts.append(f"{amount} {one.name}" + (f" ({' '.join(asked)})" if asked else ""))
-    return ", ".join(parts) or "nothing"
 
 
 def _until(at_ms: int) -> str:

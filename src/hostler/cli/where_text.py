@@ -1,11 +1,21 @@
-"""Rules about places, as a person would say them."""
+"""What work needs and where it may be, as a person would say it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hostler.base.units import format_size
+from hostler.cli.tables import cores_text
+
 if TYPE_CHECKING:
-    from hostler.wire.http import AffinityView, JobView, MatchView, NodeRuleView, SpreadView
+    from hostler.wire.http import (
+        AffinityView,
+        JobView,
+        MatchView,
+        NodeRuleView,
+        RequirementView,
+        SpreadView,
+    )
 
 
 def match_text(match: MatchView) -> str:
@@ -29,6 +39,23 @@ def spread_text(spread: SpreadView) -> str:
     skew = "" if spread.skew_max is None else f" evenly, give or take {spread.skew_max}"
     domain = domain_text(spread.over, spread.label)
     return f"{domain}{skew}{'' if spread.is_required else ' if possible'}"
+
+
+def requirement_text(requirement: RequirementView) -> str:
+    """Write what work needs on one line."""
+    parts = []
+    if requirement.capacity:
+        parts.append(f"capacity {requirement.capacity}")
+    if requirement.cores_milli:
+        parts.append(f"{cores_text(requirement.cores_milli)} cores")
+    if requirement.memory_bytes:
+        parts.append(format_size(requirement.memory_bytes))
+    for one in requirement.capabilities:
+        asked = [f"{name}={value}" for name, value in one.attributes.items()]
+        asked += map(match_text, one.matches)
+        amount = f"{one.milli}/1000" if one.milli < 1_000 else f"{one.count}"
+        parts.append(f"{amount} {one.name}" + (f" ({' '.join(asked)})" if asked else ""))
+    return ", ".join(parts) or "nothing"
 
 
 def where_text(job: JobView) -> str | None:
