@@ -216,3 +216,17 @@ def test_who_has_moved_lately_waits_longer_each_time(
         world.advance(world.now_ms + 15 * MINUTE)
         moves = world.count("replica_repaying")
     assert moves <= 6
+
+
+def test_who_is_on_the_move_is_not_looked_at_again_at_once(theatre: NewTheatre) -> None:
+    world = in_debt(theatre)
+    uncordon(world)
+    world.advance(2 * MINUTE + SETTLE)
+    assert world.replica("b1/main/1").moving_to is not None
+    debt = world.replica("b1/main/1").debt
+    assert debt is not None
+    assert debt.look_at_ms > world.now_ms
+    world.advance(world.now_ms + 5 * MINUTE)
+    assert world.count("replica_repaying") == 1
+    world.finish_stops()
+    assert world.place("b1/main/1") == "n-900003"

@@ -140,7 +140,14 @@ def _look(txn: Txn, replica: Replica, debt: Debt) -> None:
     bundle = txn.fleet.bundles.get(replica.bundle_id)
     job = None if bundle is None else bundle.job(replica.job)
     place = _place_of(txn, replica)
-    if bundle is None or job is None or place is None or replica.migration is not None:
+    is_leaving = place is None or place.phase is AllocationPhase.STOPPING
+    if (
+        bundle is None
+        or job is None
+        or place is None
+        or is_leaving
+        or replica.migration is not None
+    ):
         _look_again(txn, replica, debt, Reason.MIGRATING, DEBT_LOOK_MS_MIN)
         return
     demand = demand_of(txn.fleet, bundle, job, replica, txn.now_ms)
@@ -166,8 +173,8 @@ def _look(txn: Txn, replica: Replica, debt: Debt) -> None:
         _look_again(txn, replica, seen, Reason.BETTER_PLACE_SETTLING, wait_ms)
         return
     hindrance = _hindrance(txn, bundle, replica) or _move(txn, replica, place, better, len(broken))
-    if hindrance is not None:
-        _look_again(txn, replica, debt, hindrance, DEBT_LOOK_MS_MIN)
+    moving = txn.fleet.replicas[replica.replica_id]
+    _look_again(txn, moving, debt, hindrance or Reason.MIGRATING, DEBT_LOOK_MS_MIN)
 
 
 def _broken_by(txn: Txn, demand: Demand, place: Allocation) -> list[Reason]:
