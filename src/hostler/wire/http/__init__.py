@@ -66,6 +66,7 @@ from hostler.wire.http.leases import (
 )
 from hostler.wire.http.nodes import (
     BootFailureView,
+    CleanUpView,
     CordonRequest,
     CordonView,
     DrainRequest,
@@ -106,6 +107,7 @@ __all__ = [
     "ChangeView",
     "CheckView",
     "ClaimView",
+    "CleanUpView",
     "ComparisonView",
     "ConfigView",
     "CordonRequest",
