@@ -16,7 +16,7 @@ import msgspec
 from hostler.core.placement.demand import Demand, SpareAccess
 from hostler.core.placement.mix import Profile
 from hostler.core.placement.resilience import Domains, broken_node_rules, broken_rules
-from hostler.core.placement.room import Room, shortages
+from hostler.core.placement.room import Room, shortage, shortages
 from hostler.model import Node
 from hostler.model.node import Health, NodePhase, Origin
 from hostler.model.pool import Reliability
@@ -128,11 +128,12 @@ def refusals(demand: Demand, place: Place) -> Iterator[Reason]:
         yield Reason.EXCLUDED_RECENT_FAILURE
     if _is_running(place.node) and not place.node.is_inventory_reported:
         yield Reason.NOT_REPORTED
-    else:
+    elif shortage(demand.requirement, place.room) is not None:
         yield from shortages(demand.requirement, place.room)
-    by_place = broken_rules(demand.rules, place.domains, is_required=True)
-    by_node = broken_node_rules(demand.node_rules, place.domains, is_required=True)
-    if by_place or by_node:
+    by_node: tuple[Reason, ...] = ()
+    if demand.rules or demand.node_rules:
+        by_place = broken_rules(demand.rules, place.domains, is_required=True)
+        by_node = broken_node_rules(demand.node_rules, place.domains, is_required=True)
         broken = sorted({*by_place, *by_node}, key=FILTERS.index)
         yield from (reason for reason in broken if reason is not Reason.OFFER_NOT_ALLOWED)
     if demand.is_reliable_required and place.node.reliability is Reliability.INTERRUPTIBLE:

@@ -20,7 +20,7 @@ from hostler.model.shape import WHOLE_MILLI, CapabilityRequest, Requirement
 CLASSES_MAX: Final = 32
 """Kinds of wishes about one capability that are told apart; the heaviest count."""
 
-_SUM_BITS: Final = 6
+_SUM_BITS: Final = 10
 """A sum is known to one part in thirty-two at worst, so that most writes leave it as it was."""
 
 _ANSWER_BITS: Final = 3
