@@ -57,9 +57,8 @@ def assign(
         phase_since_at_ms=txn.now_ms,
         created_at_ms=txn.now_ms,
     )
-    allocation = holds.reserve(txn, allocation, node)
-    if is_startable and not bundle.is_gang:
-        holds.start(txn, allocation, node)
+    is_started = is_startable and not bundle.is_gang
+    allocation = holds.reserve(txn, allocation, node, is_started=is_started)
     _take_place(txn, replica, allocation, bundle.generation)
     _tell(txn, allocation, node, is_recovery=replica.is_recovery)
     _trace(txn, replica, verdict, allocation)

@@ -199,6 +199,9 @@ class WorkIndexes:
             self.allocations_by_phase,
             self.allocations_reserved,
         )
+        self._allocation_follows_moving = _follows(
+            self.allocations_by_phase, self.allocations_reserved
+        )
         self._replica_follows = _follows(
             self.replicas_by_bundle,
             self.replicas_by_phase,
@@ -238,6 +241,7 @@ class Indexes(NodeIndexes, WorkIndexes):
             Token.KIND: _follows(self.tokens_by_hash),
         }
         self._by_kind_moving: dict[str, tuple[_Follow, ...]] = {
+            Allocation.KIND: (self.places.follow_allocation, *self._allocation_follows_moving),
             Node.KIND: self._node_follows_moving,
             OutboxEntry.KIND: (),
         }
@@ -270,6 +274,7 @@ def _follows(
 
 
 _STEADY: dict[str, Callable[[Any], Any]] = {
+    Allocation.KIND: attrgetter("is_live", "node_id", "replica_id", "bundle_id", "band"),
     Node.KIND: attrgetter(
         "phase",
         "is_spare",
@@ -287,4 +292,4 @@ _STEADY: dict[str, Callable[[Any], Any]] = {
 }
 """Fields of a kind that seldom change, and on which most of its indexes depend: while they stay,
 only the indexes that depend on other fields are asked. A new index of one of these kinds goes into
-`_by_kind_moving` (for nodes, `_node_follows_moving`) too, unless it looks at nothing else."""
+`_by_kind_moving` (`_node_follows_moving`, `_allocation_follows_moving`) too, unless it looks at nothing else."""

@@ -23,6 +23,8 @@ class PeerIndex:
 
     def update(self, key: str, old: Bundle | None, new: Bundle | None) -> None:
         """Follow one write."""
+        if old is not None and new is not None and _says_same(old, new):
+            return
         if old is not None:
             self._levelling.pop(key, None)
         if new is not None and any(rule.skew_max is not None for rule in new.spread):
@@ -90,6 +92,10 @@ def wishes_about(
         for affinity in each.affinities:
             if is_peer(owner.bundle_id, affinity.peers, bundle, job, replica_index):
                 yield each, affinity
+
+
+def _says_same(old: Bundle, new: Bundle) -> bool:
+    return old.jobs is new.jobs and old.labels is new.labels and old.spread is new.spread
 
 
 def _labels_of(bundle: Bundle) -> dict[str, None]:

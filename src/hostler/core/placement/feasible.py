@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -128,8 +129,11 @@ def refusals(demand: Demand, place: Place) -> Iterator[Reason]:
         yield Reason.EXCLUDED_RECENT_FAILURE
     if _is_running(place.node) and not place.node.is_inventory_reported:
         yield Reason.NOT_REPORTED
-    elif shortage(demand.requirement, place.room) is not None:
-        yield from shortages(demand.requirement, place.room)
+    else:
+        first = shortage(demand.requirement, place.room)
+        if first is not None:
+            yield first  # most who ask want to know no more
+            yield from islice(shortages(demand.requirement, place.room), 1, None)
     by_node: tuple[Reason, ...] = ()
     if demand.rules or demand.node_rules:
         by_place = broken_rules(demand.rules, place.domains, is_required=True)
