@@ -75,13 +75,16 @@ class PeerIndex:
 def is_peer(owner_id: str, peers: Peers, bundle: Bundle, job: Job, replica_index: int) -> bool:
     """Say whether a replica is one of those that a bundle of this id means."""
     wanted = peers.bundle_id or ("" if peers.labels else owner_id)
-    labels = {**bundle.labels, **job.labels}
-    return (
-        wanted in ("", bundle.bundle_id)
-        and peers.job in ("", job.name)
-        and peers.replica_index in (None, replica_index)
-        and all(labels.get(name) == value for name, value in peers.labels.items())
-    )
+    if (
+        wanted not in ("", bundle.bundle_id)
+        or peers.job not in ("", job.name)
+        or peers.replica_index not in (None, replica_index)
+    ):
+        return False
+    for name, value in peers.labels.items():
+        if job.labels.get(name, bundle.labels.get(name)) != value:
+            return False
+    return True
 
 
 def wishes_about(

@@ -40,7 +40,8 @@ class Cells:
 
     def move(self, row: int, before: int, place: Place | None, after: int) -> None:
         """Follow one row that was filled again."""
-        shift(self.counts[self.of_row[row]], before, GONE)
+        if before != GONE:
+            shift(self.counts[self.of_row[row]], before, GONE)
         if place is None:
             return
         values = tuple([place.domains.value(kind) or "" for kind in self.kinds])

@@ -49,8 +49,8 @@ class Overlay:
         """The code of each row that is named."""
         self._moves: dict[int, tuple[int, int]] = {}
         """What is added to the two integers of the score of a row that is named and fits."""
-        for row in self._named_rows():
-            self._name(row)
+        for row, own in self._named_rows().items():
+            self._name(row, own)
         self.is_empty = not self._codes and not self._by_cell and self._everywhere is _NOTHING
         """True: nothing is different for this replica."""
 
@@ -98,25 +98,36 @@ class Overlay:
 
     # -- the rows that are named -------------------------------------------------------------------
 
-    def _named_rows(self) -> list[int]:
+    def _named_rows(self) -> dict[int, _Own]:
+        """Return what the rules say of each row of which anything is said by name."""
         demand, row_of = self._demand, self._ranking.columns.row_of
-        names: dict[str, None] = dict.fromkeys(demand.bundle_count_by_node)
-        for rule in demand.rules:
-            if rule.domain == NODE:
-                names.update(dict.fromkeys(sorted(rule.allowed or rule.refused)))
-        if demand.avoided or demand.rejected:
-            names.update(dict.fromkeys(sorted(demand.avoided | demand.rejected)))
-        return [row for name in names if (row := row_of(name)) is not None]
+        named: dict[int, _Own] = {}
+        by_name = [rule for rule in demand.rules if rule.domain == NODE and not rule.is_hopeless]
+        is_near = any(rule.allowed is not None for rule in by_name)
+        for rule in by_name:
+            for name in sorted(rule.refused if rule.allowed is None else rule.allowed):
+                row = row_of(name)
+                if row is not None and is_near:
+                    named[row] = self._own_of(row)
+                elif row is not None:
+                    named[row] = _with(named.get(row) or self._of_row(row), rule)
+        for name in (*demand.bundle_count_by_node, *sorted(demand.avoided | demand.rejected)):
+            row = row_of(name)
+            if row is not None and row not in named:
+                named[row] = self._of_row(row)
+        return named
 
-    def _name(self, row: int) -> None:
-        demand, place = self._demand, self._ranking.columns.places[row]
-        if place is None:
-            return
-        node_id, own = place.node.node_id, _NOTHING
-        for rule in demand.rules:
-            if rule.is_broken_by(place.domains):
+    def _own_of(self, row: int) -> _Own:
+        """Ask every rule about one row."""
+        place, own = self._ranking.columns.places[row], _NOTHING
+        for rule in self._demand.rules:
+            if place is not None and rule.is_broken_by(place.domains):
                 own = _with(own, rule)
-        code, broken_count = own
+        return own
+
+    def _name(self, row: int, own: _Own) -> None:
+        demand = self._demand
+        node_id, (code, broken_count) = self._ranking.columns.ids[row], own
         if node_id in demand.avoided or node_id in demand.rejected:
             code = _first(CODES[Reason.EXCLUDED_RECENT_FAILURE], code)
         self._codes[row] = _first(int(self._ranking.codes[row]), code)
