@@ -260,14 +260,17 @@ class Overlay:
     ) -> tuple[FilteredNode, ...]:
         wanted = min(sum(counts.values()) - counts.get(FITS, 0), TRACE_NODES_MAX)
         shown: list[FilteredNode] = []
+        cells = self._cells.of_row[:_SHOWN_AMONG].tolist() if self._by_cell else ()
         for row, before in enumerate(self._ranking.codes[:_SHOWN_AMONG].tolist()):
-            if len(shown) == wanted:
-                break
             code = self._codes.get(row)
             if code is None:
-                code = _first(before, self._of_row(row)[0])
+                own = self._by_cell.get(cells[row]) if cells else None
+                over = (own or self._everywhere)[0]
+                code = before if over == FITS else _first(before, over)
             if code not in (FITS, GONE):
                 shown.append(self._filtered(row, code, known))
+                if len(shown) == wanted:
+                    break
         if len(shown) < wanted:
             codes = self.codes()
             rows = first_refused(codes, wanted)
