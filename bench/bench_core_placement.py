@@ -92,7 +92,10 @@ class Yard:
             "bundle_id": BundleId(f"b{number}"),
         }
         return SubmitBundle(
-            request_id=f"r{number}", principal="bench", pool="p", **{**given, **self.more(number), **fields}
+            request_id=f"r{number}",
+            principal="bench",
+            pool="p",
+            **{**given, **self.more(number), **fields},
         )
 
     def fill(self, bundle_count: int, **fields: Any) -> None:
@@ -118,7 +121,8 @@ class Yard:
         (job,) = bundle.jobs
         demand = demand_of(self.fleet, bundle, job, replica, self.now_ms)
         option = decide(demand, self.fleet, lambda *_: None).option
-        assert option is not None and option.place is not None
+        assert option is not None
+        assert option.place is not None
         node = option.place.node
         allocation = Allocation(
             allocation_id=AllocationId(f"taken-{number}"),
@@ -199,7 +203,7 @@ def decision_apart(_scratch: Path) -> float:
 
 @benchmark("core_placement_decision_rate", unit="1/s", runs=3)
 def decision_rate(_scratch: Path) -> float:
-    """Decisions in a row on 10,000 nodes, nothing changing between them: the least that one costs."""
+    """Decisions in a row on 10,000 nodes, nothing changing between them: the least one costs."""
     yard = Yard(10_000)
     yard.fill(400)
     replicas = list(yard.fleet.replicas.rows.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hostler.base.encoding import digest, encode
 from hostler.base.ids import (
@@ -30,7 +30,11 @@ REPLICAS_PER_BUNDLE: Final = 10
 
 
 async def write_large_fleet(
-    folder: Path, node_count: int, bundle_count: int, node_of: Callable[[int, int], int], **node: object
+    folder: Path,
+    node_count: int,
+    bundle_count: int,
+    node_of: Callable[[int, int], int],
+    **node: object,
 ) -> None:
     """Write a fleet to a file; copy `c` of bundle `b` is on the node of number `node_of(b, c)`."""
     records = _records(node_count, bundle_count, node_of, **node)
@@ -50,7 +54,7 @@ def node_id_of(number: int) -> NodeId:
 
 
 def _records(
-    node_count: int, bundle_count: int, node_of: Callable[[int, int], int], **node: object
+    node_count: int, bundle_count: int, node_of: Callable[[int, int], int], **node: Any
 ) -> Iterator[Record]:
     """Yield the records, with the traces of how it all came so."""
     job = a_job(capacity=1)

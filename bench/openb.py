@@ -9,8 +9,8 @@ of GPU capacity that is allocated when arrivals reach 100 % and 130 % of it (Wen
 
 With the policy `hostler` each arrival is a bundle submitted to the core in a step of its own, and
 whatever has no place in that step is deleted: filters, score and devices are those of production.
-With `--migrations N`, up to N tasks for each 1,000 arrivals are moved while they run, when that makes
-room for one that would be dropped (`openb_moves`); such results are told apart.
+With `--migrations N`, up to N tasks for each 1,000 arrivals are moved while they run, when that
+makes room for one that would be dropped (`openb_moves`); such results are reported apart.
 `fgd` and `bestfit` run the yardstick `reference.py` that lies beside the data.
 """
 
@@ -30,7 +30,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from bench import openb_moves
+from bench.openb_moves import make_room
 from hostler.base.ids import BundleId
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import AnyInput, DeleteBundle, SubmitBundle
@@ -178,14 +178,13 @@ class Cluster:
         self.fleet.keep(step(self.fleet, [*self.dropped, asked], 1))
         self.seconds.append(time.process_time() - began)
         is_placed = self._is_placed(name)
-        if not is_placed and self.move_count < self.migrations * (number + 1) // 1_000:
-            if openb_moves.make_room(self.fleet, task.requirement(), 1):
-                self.move_count += 1
-                is_placed = self._is_placed(name)
+        may_move = self.move_count < self.migrations * (number + 1) // 1_000
+        if not is_placed and may_move and make_room(self.fleet, task.requirement(), 1):
+            self.move_count += 1
+            is_placed = self._is_placed(name)
         gone = DeleteBundle(request_id=f"d-{name}", principal="openb", bundle_id=name)
         self.dropped = [] if is_placed else [gone]
         return is_placed
-
 
     def _is_placed(self, name: str) -> bool:
         return self.fleet.replicas[f"{name}/main/0"].phase is ReplicaPhase.PLACED

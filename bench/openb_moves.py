@@ -50,9 +50,7 @@ def _in_the_way(fleet: Fleet, needed: Requirement) -> Iterator[Allocation]:
     for each in sorted(live, key=_size):
         place = places[each.node_id]
         if _may_be_enough(place, each, needed):
-            holds = [
-                hold_of(other) for other in live_on(fleet, each.node_id) if other is not each
-            ]
+            holds = [hold_of(other) for other in live_on(fleet, each.node_id) if other is not each]
             if shortage(needed, free_room(place.node.shape, holds)) is None:
                 yield each
 
@@ -76,9 +74,7 @@ def _milli(requirement: Requirement) -> int:
     return sum(request.total_milli for request in requirement.capabilities)
 
 
-def _has_other_place(
-    fleet: Fleet, replica: Replica, allocation: Allocation, now_ms: int
-) -> bool:
+def _has_other_place(fleet: Fleet, replica: Replica, allocation: Allocation, now_ms: int) -> bool:
     bundle = fleet.bundles[replica.bundle_id]
     demand = demand_of(fleet, bundle, bundle.jobs[0], replica, now_ms)
     elsewhere = msgspec.structs.replace(demand, rejected=frozenset({allocation.node_id}))

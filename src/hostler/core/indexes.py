@@ -292,4 +292,5 @@ _STEADY: dict[str, Callable[[Any], Any]] = {
 }
 """Fields of a kind that seldom change, and on which most of its indexes depend: while they stay,
 only the indexes that depend on other fields are asked. A new index of one of these kinds goes into
-`_by_kind_moving` (`_node_follows_moving`, `_allocation_follows_moving`) too, unless it looks at nothing else."""
+`_by_kind_moving` (`_node_follows_moving`, `_allocation_follows_moving`) too, unless it looks at
+nothing else."""

@@ -45,11 +45,7 @@ def crowded(theatre: NewTheatre, waiting_count: int) -> Theatre:
     world = theatre(own_pool(), n1(), n2())
     world.advance(1_000)  # nodes that have just come are news to everybody
     huge = a_job(capacity=11)
-    world.run(
-        *(
-            world.submission(f"wait-{number:04d}", huge) for number in range(waiting_count)
-        )
-    )
+    world.run(*(world.submission(f"wait-{number:04d}", huge) for number in range(waiting_count)))
     return world
 
 

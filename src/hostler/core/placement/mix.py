@@ -21,9 +21,9 @@ CLASSES_MAX: Final = 32
 """Kinds of wishes about one capability that are told apart; the heaviest count."""
 
 _SUM_BITS: Final = 10
-"""A sum is known to one part in five hundred at worst: so finely that an answer, which is a ratio of
-two sums and rounded far more coarsely, does not jump to and fro as both of them grow. Each jump
-costs every ranking of the tier."""
+"""A sum is known to one part in five hundred at worst: so finely that an answer, which is a ratio
+of two sums and rounded far more coarsely, does not jump to and fro while both of them grow. With
+each jump all nodes are ranked anew."""
 
 _ANSWER_BITS: Final = 3
 """An answer is rounded to one part in eight at worst. On the openb trace anything from 10 to 13

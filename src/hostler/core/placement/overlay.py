@@ -13,9 +13,10 @@ from typing import Final
 
 import numpy as np
 
+from hostler.base.ids import NodeId
 from hostler.core.limits import CANDIDATES_KEPT_MAX, TRACE_NODES_MAX
 from hostler.core.placement.cells import Counts, shift
-from hostler.core.placement.columns import CODES, FITS, GONE, Codes
+from hostler.core.placement.columns import CODES, FITS, GONE, Codes, Ints
 from hostler.core.placement.demand import Demand
 from hostler.core.placement.ranking import BROKEN_SHIFT, Ranking, filtered, first_refused
 from hostler.core.placement.resilience import NODE, DomainRule
@@ -68,7 +69,7 @@ class Overlay:
                 continue
             own = _with(own, rule) if is_broken else own
         self._everywhere = own
-        apart = [r for r in rules if r.domain != NODE and r.domain != SpreadOver.TIER]
+        apart = [r for r in rules if r.domain not in (NODE, SpreadOver.TIER)]
         if not apart:
             return
         kinds = tuple(sorted({rule.domain for rule in apart}))
@@ -127,7 +128,7 @@ class Overlay:
 
     def _name(self, row: int, own: _Own) -> None:
         demand = self._demand
-        node_id, (code, broken_count) = self._ranking.columns.ids[row], own
+        node_id, (code, broken_count) = NodeId(self._ranking.columns.ids[row]), own
         if node_id in demand.avoided or node_id in demand.rejected:
             code = _first(CODES[Reason.EXCLUDED_RECENT_FAILURE], code)
         self._codes[row] = _first(int(self._ranking.codes[row]), code)
@@ -218,7 +219,7 @@ class Overlay:
                 codes[row - start] = code
         return codes
 
-    def _table(self, part: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def _table(self, part: int) -> Ints:
         """Return one part of what the rules say, by cell."""
         cell_count = len(self._cells.values) if self._by_cell else 1
         table = np.full(cell_count, self._everywhere[part], np.int64)
@@ -226,14 +227,13 @@ class Overlay:
             table[cell] = own[part]
         return table
 
-    def _spread_out(
-        self, table: np.ndarray[tuple[int], np.dtype[np.int64]], start: int = 0, end: int | None = None
-    ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def _spread_out(self, table: Ints, start: int = 0, end: int | None = None) -> Ints:
         """Return by row what a table says by cell."""
         size = self._ranking.size if end is None else end
         if not self._by_cell:
             return np.full(size - start, table[0])
-        return table[self._cells.of_row[start:size]]
+        rows: Ints = table[self._cells.of_row[start:size]]
+        return rows
 
     def shown(self, counts: Counts) -> tuple[FilteredNode, ...]:
         """Return the first nodes that are refused, by id, up to a bound."""
@@ -296,9 +296,9 @@ def _with(own: _Own, rule: DomainRule) -> _Own:
 
 def _first(one: int, other: int) -> int:
     """Return the code that counts of two: the one that is tried first."""
-    if one == FITS or other == FITS:
+    if not one or not other:  # FITS
         return one or other
-    return min(one, other) if one != GONE else one
+    return one if one == GONE else min(one, other)
 
 
 def _refuse(counts: Counts, part: Counts, code: int) -> None:

@@ -159,7 +159,7 @@ class Ranking:
         if before != code:
             shift(self.counts, before, code)
             self.codes[row] = code
-        if before == FITS or code == FITS:
+        if not before or not code:  # it fitted, or fits
             self._move((int(self.high[row]), int(self.low[row]), row), (high, low, row))
             self.high[row], self.low[row] = high, low
 

@@ -237,9 +237,7 @@ def _capability_shortages(requests: Sequence[CapabilityRequest], room: Room) -> 
     for request in _most_particular_first(requests):
         if request.name not in room.names:
             continue
-        free = [
-            each for each in units if each.name == request.name and each.milli >= request.milli
-        ]
+        free = [each for each in units if each.name == request.name and each.milli >= request.milli]
         if _count(free) < request.count:
             is_count_short = True
         elif _count(each for each in free if request.accepts(each.attributes)) < request.count:

@@ -85,7 +85,9 @@ class Scale:
             taken[request.name] = taken.get(request.name, 0) + request.total_milli
         self._taken = taken
         self._taken_milli = sum(taken.values())
-        self._prices = [(kind, used, market.price_milli.get(kind, {})) for kind, used in taken.items()]
+        self._prices = [
+            (kind, used, market.price_milli.get(kind, {})) for kind, used in taken.items()
+        ]
         self._is_spare_wanted = demand.spares is SpareAccess.FIRST
 
     def scored(self, place: Place) -> Scored:
@@ -164,13 +166,13 @@ def packed(parts: tuple[int, ...]) -> tuple[int, int]:
     broken, spare, booting, cost, devices, capacity, cores, memory, bundle = parts
     cores, memory = cores // CORES_GRAIN_MILLI, memory // MEMORY_GRAIN_BYTES
     high = ((broken << 1 | spare) << 1 | booting) << DEVICE_BITS
-    high |= cost if cost < _DEVICE_MAX else _DEVICE_MAX
-    low = (capacity if capacity < _AMOUNT_MAX else _AMOUNT_MAX) << AMOUNT_BITS
-    low = (low | (cores if cores < _AMOUNT_MAX else _AMOUNT_MAX)) << AMOUNT_BITS
-    low |= memory if memory < _AMOUNT_MAX else _AMOUNT_MAX
+    high |= min(_DEVICE_MAX, cost)
+    low = (min(_AMOUNT_MAX, capacity)) << AMOUNT_BITS
+    low = (low | (min(_AMOUNT_MAX, cores))) << AMOUNT_BITS
+    low |= min(_AMOUNT_MAX, memory)
     return (
-        high << DEVICE_BITS | (devices if devices < _DEVICE_MAX else _DEVICE_MAX),
-        low << COUNT_BITS | (bundle if bundle < _COUNT_MAX else _COUNT_MAX),
+        high << DEVICE_BITS | (min(_DEVICE_MAX, devices)),
+        low << COUNT_BITS | (min(_COUNT_MAX, bundle)),
     )
 
 
