@@ -60,6 +60,8 @@ class Reason(StrEnum):
     BACKING_OFF = "backing_off"
     RESTART_CEILING = "restart_ceiling"
     DORMANT = "dormant"
+    OUTSIDE_TIMETABLE = "outside_timetable"
+    STOPPED_BY_OPERATOR = "stopped_by_operator"
     FENCE_PENDING = "fence_pending"
     MASS_LOSS_BRAKE = "mass_loss_brake"
     NO_BETTER_PLACE = "no_better_place"
@@ -71,6 +73,7 @@ class Reason(StrEnum):
     BAND_DROPPED = "band_dropped"
     MIGRATING = "migrating"
     OVERLAP_FORBIDDEN = "overlap_forbidden"
+    DISRUPTION_BUDGET = "disruption_budget"
 
     # why a lease was refused
     TIMED_OUT = "timed_out"
