@@ -95,6 +95,7 @@ from hostler.wire.http.shapes import (
     ShapeView,
     WishView,
 )
+from hostler.wire.http.spend import BudgetLineView, SpendView
 
 __all__ = [
     "PROBLEM_MEDIA_TYPE",
@@ -105,6 +106,7 @@ __all__ = [
     "AllocationView",
     "AttemptView",
     "BootFailureView",
+    "BudgetLineView",
     "BundleView",
     "CandidateView",
     "CapabilityView",
@@ -165,6 +167,7 @@ __all__ = [
     "RunStart",
     "SettingsView",
     "ShapeView",
+    "SpendView",
     "SpreadView",
     "StatusView",
     "TenantView",
