@@ -13,13 +13,8 @@ from typing import Final
 from bench.large_fleet import REPLICAS_PER_BUNDLE, node_id_of, url, write_large_fleet
 from bench.registry import at_least, at_most, benchmark, stopwatch
 from hostler.base.ids import LeaseId
-from hostler.core.inputs import (
-    AcquireLease,
-    ApplyConfiguration,
-    FleetSettings,
-    ReleaseLease,
-    SilenceNoticed,
-)
+from hostler.core.fleet_settings import FleetSettings
+from hostler.core.inputs import AcquireLease, ApplyConfiguration, ReleaseLease, SilenceNoticed
 from hostler.core.replies import Accepted
 from hostler.engine.clock import SystemClock
 from hostler.engine.engine import Engine

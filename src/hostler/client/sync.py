@@ -11,13 +11,13 @@ from typing import Any, Self, TypeVar, Unpack
 
 from hostler.client.client import Client
 from hostler.client.lease import HeldLease, Output, RunResult
+from hostler.client.sync_bundles import SyncBundleClient
 from hostler.client.transport import RETRY_MS, TIMEOUT_MS
 from hostler.client.wishes import LeaseWishes, OnWaiting, asked_for
-from hostler.wire.documents import BundleDocument
 from hostler.wire.http import (
     AcquireRequest,
     AllocationView,
-    BundleView,
+    BudgetLineView,
     ConfigView,
     CreatedToken,
     CreateTokenRequest,
@@ -27,9 +27,8 @@ from hostler.wire.http import (
     LeaseView,
     NodeView,
     PendingView,
-    PlanView,
     PoolView,
-    ReplicaView,
+    SpendView,
     StatusView,
     TokenView,
     WindowComingView,
@@ -153,7 +152,7 @@ class SyncLease:
         )
 
 
-class SyncClient:
+class SyncClient(SyncBundleClient):
     """Talks to one server, blocking. Use as `with SyncClient() as client`. See `Client`."""
 
     def __init__(
@@ -232,38 +231,6 @@ class SyncClient:
             )
         )
 
-    def submit_bundle(self, document: BundleDocument, *, at: int | None = None) -> BundleView:
-        """As `Client.submit_bundle`."""
-        return self._loop.run(self._client.submit_bundle(document, at=at))
-
-    def plan_bundle(self, document: BundleDocument) -> PlanView:
-        """As `Client.plan_bundle`."""
-        return self._loop.run(self._client.plan_bundle(document))
-
-    def bundles(self, *, protection: bool = False) -> list[BundleView]:
-        """As `Client.bundles`."""
-        return self._loop.run(self._client.bundles(protection=protection))
-
-    def bundle(self, bundle_id: str) -> BundleView:
-        """As `Client.bundle`."""
-        return self._loop.run(self._client.bundle(bundle_id))
-
-    def delete_bundle(self, bundle_id: str) -> BundleView:
-        """As `Client.delete_bundle`."""
-        return self._loop.run(self._client.delete_bundle(bundle_id))
-
-    def start_job(self, bundle_id: str, job: str) -> BundleView:
-        """As `Client.start_job`."""
-        return self._loop.run(self._client.start_job(bundle_id, job))
-
-    def replicas(self, *, bundle: str | None = None) -> list[ReplicaView]:
-        """As `Client.replicas`."""
-        return self._loop.run(self._client.replicas(bundle=bundle))
-
-    def replica(self, replica_id: str) -> ReplicaView:
-        """As `Client.replica`."""
-        return self._loop.run(self._client.replica(replica_id))
-
     def allocations(
         self,
         *,
@@ -313,6 +280,21 @@ class SyncClient:
         return self._loop.run(
             self._client.drain_node(node_id, deadline_ms=deadline_ms, then_retire=then_retire)
         )
+
+    def spend(
+        self,
+        *,
+        by: str = "pool",
+        since: str | None = None,
+        until: str | None = None,
+        pool: str | None = None,
+    ) -> list[SpendView]:
+        """As `Client.spend`."""
+        return self._loop.run(self._client.spend(by=by, since=since, until=until, pool=pool))
+
+    def budgets(self) -> list[BudgetLineView]:
+        """As `Client.budgets`."""
+        return self._loop.run(self._client.budgets())
 
     def pools(self) -> list[PoolView]:
         """As `Client.pools`."""

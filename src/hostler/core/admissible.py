@@ -51,6 +51,7 @@ def problems_of(fleet: Fleet, one: SubmitBundle) -> list[Problem]:
         *_bundle_problems(one),
         *_pool_problems(fleet, one),
         *_job_problems(fleet, one),
+        *_timetable_problems(fleet, one),
     ]
 
 
@@ -73,6 +74,21 @@ def _bundle_problems(one: SubmitBundle) -> Iterator[Problem]:
         message = f"choose a number from 1 to {REPLICA_COUNT_MAX}"
         yield _problem("replica_count", "out_of_range", message)
     yield from rule_problems(one)
+
+
+def _timetable_problems(fleet: Fleet, one: SubmitBundle) -> Iterator[Problem]:
+    """A zone that nobody knows must not fall back to another."""
+    if one.timetable is None:
+        return
+    known = {zone.name for zone in one.time_zones} | fleet.time_zones.rows.keys()
+    if one.timetable.time_zone not in known:
+        yield _problem(
+            "timetable.time_zone",
+            "unknown_time_zone",
+            f"the zone database has no {one.timetable.time_zone!r}; write it like Europe/Berlin",
+        )
+    if one.timetable.grace_ms < 0:
+        yield _problem("timetable.grace_ms", "out_of_range", "choose 0 or more")
 
 
 def _pool_problems(fleet: Fleet, one: SubmitBundle) -> Iterator[Problem]:

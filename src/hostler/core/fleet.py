@@ -18,18 +18,23 @@ from hostler.core.wakes import wake_at_ms
 from hostler.model import (
     Allocation,
     Breaker,
+    Budget,
     Bundle,
     Cooldown,
     Counter,
     Lease,
+    Meter,
     Node,
     OutboxEntry,
     Pool,
     ProviderState,
     Receipt,
     Replica,
+    Rollout,
     Settings,
+    Shift,
     Sizes,
+    SpendRow,
     TimeZone,
     Token,
     Trace,
@@ -56,16 +61,21 @@ class Fleet:
         self.allocations = Table(Allocation)
         self.breakers = Table(Breaker)
         self.bundles = Table(Bundle)
+        self.budgets = Table(Budget)
         self.cooldowns = Table(Cooldown)
         self.counters = Table(Counter)
         self.leases = Table(Lease)
+        self.meters = Table(Meter)
         self.nodes = Table(Node)
         self.commands = Table(OutboxEntry)
         self.pools = Table(Pool)
         self.providers = Table(ProviderState)
         self.receipts = Table(Receipt)
         self.replicas = Table(Replica)
+        self.rollouts = Table(Rollout)
         self.settings_table = Table(Settings)
+        self.shifts = Table(Shift)
+        self.spend = Table(SpendRow)
         self.sizes = Table(Sizes)
         self.time_zones = Table(TimeZone)
         self.tokens = Table(Token)

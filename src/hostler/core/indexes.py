@@ -13,17 +13,21 @@ from hostler.core.peer_index import PeerIndex
 from hostler.core.pending_index import PendingIndex
 from hostler.core.placement.places import PlaceIndex
 from hostler.core.slot_index import SlotIndex
+from hostler.core.spend_index import SpendIndex
 from hostler.core.tables import SetIndex
 from hostler.core.uses import ReplaceIndex, UseIndex, offer_key
 from hostler.model import (
     Allocation,
+    Budget,
     Bundle,
     Lease,
+    Meter,
     Node,
     OutboxEntry,
     Pool,
     Replica,
     Settings,
+    SpendRow,
     Token,
 )
 from hostler.model.allocation import AllocationPhase
@@ -172,6 +176,10 @@ class WorkIndexes:
             lambda a: a.node_id if a.phase is AllocationPhase.RESERVED else None
         )
         """By node: what starts when the node is ready."""
+        self.allocations_unready = SetIndex[Allocation](
+            lambda a: a.bundle_id if a.is_live and a.phase is not AllocationPhase.READY else None
+        )
+        """By bundle: those that have a place and do not serve."""
         self.replicas_by_bundle = SetIndex[Replica](lambda r: r.bundle_id)
         self.replicas_by_phase = SetIndex[Replica](lambda r: r.phase.value)
         self.replicas_claiming = SetIndex[Replica](_claimed_node)
@@ -186,6 +194,10 @@ class WorkIndexes:
             lambda r: r.bundle_id if r.is_placeable else None
         )
         """The same by bundle."""
+        self.replicas_migrating = SetIndex[Replica](
+            lambda r: None if r.migration is None else r.bundle_id
+        )
+        """By bundle: those that are being moved to a second place."""
         self.replicas_by_bundle_phase = SetIndex[Replica](
             lambda r: bundle_phase_key(r.bundle_id, r.phase)
         )
@@ -198,6 +210,7 @@ class WorkIndexes:
             self.allocations_by_band,
             self.allocations_by_phase,
             self.allocations_reserved,
+            self.allocations_unready,
         )
         self._allocation_follows_moving = _follows(
             self.allocations_by_phase, self.allocations_reserved
@@ -211,6 +224,7 @@ class WorkIndexes:
             self.replicas_pending,
             self.replicas_in_debt,
             self.replicas_placeable,
+            self.replicas_migrating,
         )
 
 
@@ -229,15 +243,20 @@ class Indexes(NodeIndexes, WorkIndexes):
         self.commands_by_target = SetIndex[OutboxEntry](_command_bucket)
         """Buckets are `node:ID` for what an agent does and `provider:NAME` for the rest."""
         self.tokens_by_hash = SetIndex[Token](lambda t: t.sha256)
+        self.spend = spend = SpendIndex()
+        """What is used, runs, and is held, by what budgets are about."""
         self._by_kind: dict[str, tuple[_Follow, ...]] = {
-            Node.KIND: self._node_follows,
+            Budget.KIND: (spend.update_budget, leases.waiting.update_budget),
+            Meter.KIND: (spend.update_meter,),
+            Node.KIND: (*self._node_follows, spend.update_node),
             Allocation.KIND: (self.places.follow_allocation, *self._allocation_follows),
             Replica.KIND: (self.places.follow_replica, *self._replica_follows),
             Settings.KIND: (self.replicas_pending.update_settings,),
-            Lease.KIND: _follows(leases),
+            Lease.KIND: (leases.update, spend.update_lease),
             OutboxEntry.KIND: _follows(self.commands_by_target),
             Bundle.KIND: _follows(self.peers),
-            Pool.KIND: (leases.update_pool, self.places.follow_pool),
+            Pool.KIND: (leases.update_pool, self.places.follow_pool, spend.update_pool),
+            SpendRow.KIND: (spend.update_row,),
             Token.KIND: _follows(self.tokens_by_hash),
         }
         self._by_kind_moving: dict[str, tuple[_Follow, ...]] = {

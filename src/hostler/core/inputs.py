@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import msgspec
 
-from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
+from hostler.base.ids import (
+    AllocationId,
+    BundleId,
+    CommandId,
+    LeaseId,
+    MachineId,
+    NodeId,
+    ReplicaId,
+)
+from hostler.core.fleet_settings import FleetSettings
+from hostler.core.machine_fact import MachineFact
 from hostler.model.allocation import Ended
-from hostler.model.bundle import Fallback, Job
+from hostler.model.bundle import Fallback, Job, RolloutPolicy
 from hostler.model.calendar import TimeZone
 from hostler.model.constraint import SpreadRule
+from hostler.model.disruption import DisruptionBudget
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.pool import Pool
-from hostler.model.settings import (
-    AGEING_MS,
-    Preemption,
-    ProviderLimits,
-    RecoveryLimits,
-    RepayLimits,
-    Retention,
-)
+from hostler.model.rollout import Steering
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
+from hostler.model.spend import Budget
+from hostler.model.timetable import Timetable
 from hostler.model.token import Role
 
 
@@ -41,25 +47,6 @@ class Request(Input, frozen=True, kw_only=True):
     (`core/absorb/receipts.py`). Empty: each is a request of its own."""
 
 
-class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The fleet-wide part of a configuration."""
-
-    heartbeat_ms: int
-    suspect_after_ms: int
-    fence_after_ms: int
-    lost_after_ms: int
-    list_every_ms: int
-    orphan_grace_ms: int
-    lost_node_count_max: int
-    brake_window_ms: int
-    providers: tuple[ProviderLimits, ...] = ()
-    recovery: RecoveryLimits
-    repay: RepayLimits = RepayLimits()
-    retention: Retention
-    ageing_ms: int = AGEING_MS
-    preemption: Preemption = Preemption()
-
-
 class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configuration"):
     """Make this the desired configuration, whole: pools that are not in it are disabled."""
 
@@ -67,6 +54,7 @@ class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configur
     """Used only when the store is new."""
     settings: FleetSettings
     pools: tuple[Pool, ...]
+    budgets: tuple[Budget, ...] = ()
     time_zones: tuple[TimeZone, ...] = ()
     """Every zone that it names, as the shell read it just now."""
 
@@ -86,7 +74,12 @@ class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
     is_colocated: bool = False
     backup_apart: SpreadRule | None = None
     is_protection_required: bool = False
+    disruption_budgets: tuple[DisruptionBudget, ...] = ()
     labels: dict[str, str] = {}
+    rollout: RolloutPolicy = RolloutPolicy()
+    timetable: Timetable | None = None
+    time_zones: tuple[TimeZone, ...] = ()
+    """Those that the timetable names."""
 
 
 class DeleteBundle(Request, frozen=True, kw_only=True, tag="delete_bundle"):
@@ -100,6 +93,27 @@ class StartJob(Request, frozen=True, kw_only=True, tag="start_job"):
 
     bundle_id: BundleId
     job: str
+
+
+class StopJob(Request, frozen=True, kw_only=True, tag="stop_job"):
+    """Stop the replicas of a job, and place none of it until somebody starts it."""
+
+    bundle_id: BundleId
+    job: str
+
+
+class SteerRollout(Request, frozen=True, kw_only=True, tag="steer_rollout"):
+    """Pause a bundle's rollout, let it go on, or turn it back."""
+
+    bundle_id: BundleId
+    steering: Steering
+
+
+class ResetBundle(Request, frozen=True, kw_only=True, tag="reset_bundle"):
+    """Forget the restarts of a bundle's replicas, or of one, and try again what was given up."""
+
+    bundle_id: BundleId
+    replica_id: ReplicaId | None = None
 
 
 class CordonNode(Request, frozen=True, kw_only=True, tag="cordon_node"):
@@ -293,19 +307,6 @@ class AlarmRang(Input, frozen=True, kw_only=True, tag="alarm_rang"):
     """The instant that the last step asked for has come. Carries nothing: records know."""
 
 
-class MachineFact(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider says of one machine of ours."""
-
-    machine_id: MachineId
-    node_id: NodeId | None = None
-    """From its label."""
-    epoch: int = 0
-    pool: str = ""
-    tier: str = ""
-    created_at_ms: int = 0
-    hostname: str = ""
-
-
 class Succeeded(msgspec.Struct, frozen=True, kw_only=True, tag="succeeded"):
     """The command did what it asks for.
 
@@ -313,6 +314,8 @@ class Succeeded(msgspec.Struct, frozen=True, kw_only=True, tag="succeeded"):
     """
 
     machines: tuple[MachineFact, ...] = ()
+    ended_at_ms: int | None = None
+    """When the machine that is gone ended, where its provider can say."""
 
 
 class CommandFailed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
@@ -326,6 +329,8 @@ class CommandFailed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     code: str
     message: str = ""
     retry_after_ms: int | None = None
+    machines: tuple[MachineFact, ...] = ()
+    """What was met on the way: a stop by label learns which machine it stops."""
 
 
 Outcome = Succeeded | CommandFailed
@@ -343,6 +348,9 @@ AnyRequest = (
     | SubmitBundle
     | DeleteBundle
     | StartJob
+    | StopJob
+    | ResetBundle
+    | SteerRollout
     | CordonNode
     | LabelNode
     | UncordonNode

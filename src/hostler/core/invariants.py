@@ -10,13 +10,26 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hostler.base.errors import Defect
-from hostler.core import node_invariants, pool_invariants
+from hostler.core import node_invariants, pool_invariants, spend_invariants
+from hostler.core.budgets import lease_refusal
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
 from hostler.core.placement.resilience import INTERRUPTIBLE_PRIMARY
 from hostler.core.pool_invariants import Broken
 from hostler.core.slot_choice import slot_for
-from hostler.model import Allocation, Breaker, Lease, Node, OutboxEntry, Pool, Replica, Sizes
+from hostler.model import (
+    Allocation,
+    Breaker,
+    Lease,
+    Meter,
+    Node,
+    OutboxEntry,
+    Pool,
+    Replica,
+    Rollout,
+    Shift,
+    Sizes,
+)
 from hostler.model.allocation import AllocationPhase
 from hostler.model.lease import LeasePhase
 from hostler.model.node import NodePhase
@@ -45,6 +58,7 @@ def _lease(fleet: Fleet, lease: Lease) -> Iterator[Broken]:
         yield from _waiting(fleet, lease)
     if lease.phase is not LeasePhase.HELD:
         return
+    yield from spend_invariants.of_lease(fleet, lease)
     node = fleet.nodes.get(lease.node_id)
     if node is None or node.phase is NodePhase.RETIRED:
         yield "INV-LEASE-2", "a lease is held on a node that is gone"
@@ -61,7 +75,8 @@ def _waiting(fleet: Fleet, lease: Lease) -> Iterator[Broken]:
     if pool is None or not pool.is_enabled:
         yield "INV-LEASE-6", "a lease waits in a pool that takes no work"
         return
-    if slot_for(fleet, lease) is not None:
+    free = slot_for(fleet, lease)
+    if free is not None and lease_refusal(fleet, pool, lease, free) is None:
         yield "INV-LEASE-7", "a lease waits although a slot that it could use is free"
 
 
@@ -150,6 +165,23 @@ def _replica_and_migration(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
         yield from _migration(fleet, replica, replica.migration)
 
 
+def _rollout(fleet: Fleet, rollout: Rollout) -> Iterator[Broken]:
+    if rollout.bundle_id not in fleet.bundles:
+        yield "INV-ROLLOUT-1", "a rollout is of a bundle that does not exist"
+    elif rollout.is_under_way and (
+        rollout.generation != fleet.bundles[rollout.bundle_id].generation
+    ):
+        yield "INV-ROLLOUT-1", "a rollout leads to what is not desired"
+
+
+def _shift(fleet: Fleet, shift: Shift) -> Iterator[Broken]:
+    bundle = fleet.bundles.get(shift.bundle_id)
+    if bundle is None or bundle.timetable != shift.timetable:
+        yield "INV-SHIFT-1", "a shift is not by the timetable of its bundle"
+    if shift.is_on and shift.from_at_ms is None:
+        yield "INV-SHIFT-1", "a shift is on that has no beginning"
+
+
 def _command(_fleet: Fleet, entry: OutboxEntry) -> Iterator[Broken]:
     if entry.attempt_count < 0 or entry.next_at_ms < entry.created_at_ms:
         yield "INV-OUTBOX-2", "a command's next attempt is before its beginning"
@@ -192,6 +224,7 @@ def _node_and_room(fleet: Fleet, node: Node) -> Iterator[Broken]:
     yield from _spread(fleet, node)
     yield from node_invariants.of_machine(fleet, node)
     yield from node_invariants.of_lost(fleet, node)
+    yield from spend_invariants.of_node(fleet, node)
 
 
 _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
@@ -199,6 +232,8 @@ _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
     Lease.KIND: _lease,
     Allocation.KIND: _allocation,
     Replica.KIND: _replica_and_migration,
+    Rollout.KIND: _rollout,
+    Shift.KIND: _shift,
     OutboxEntry.KIND: _command,
     Pool.KIND: pool_invariants.of_pool,
     Sizes.KIND: pool_invariants.of_sizes,
@@ -221,6 +256,11 @@ def check_all(fleet: Fleet) -> None:
     """
     for kind in _CHECKS:
         _raise_if_broken(fleet, fleet.tables[kind].in_order())
+    for meter in fleet.meters.in_order():
+        for name, message in spend_invariants.of_meter(fleet, meter):
+            raise Defect(name, message, kind=Meter.KIND, key=meter.key)
+    for name, message in spend_invariants.of_totals(fleet):
+        raise Defect(name, message)
 
 
 def check_changed(fleet: Fleet, delta: Delta) -> None:

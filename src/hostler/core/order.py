@@ -2,8 +2,9 @@
 
 The order is the order of urgency: what may no longer act is stopped before its room is given away;
 what failed is known before anybody asks for the like again; leases and replicas take what is there
-before anything new is bought; the outbox comes last, so that a command that was superseded within
-the step never leaves.
+before anything new is bought; the books follow what was done, and whoever that lets go on is tried
+in another round; the outbox comes last, so that a command that was superseded within the step never
+leaves.
 """
 
 from __future__ import annotations
@@ -31,8 +32,11 @@ from hostler.core.controllers import (
     replacing,
     retention,
     retirement,
+    rollouts,
     sizing,
+    spending,
     timekeeping,
+    timetables,
 )
 from hostler.core.txn import Txn
 from hostler.model.record import Record
@@ -63,6 +67,7 @@ CONTROLLERS: Final = tuple(
     _controller(module, number)
     for number, module in enumerate(
         (
+            timetables,
             timekeeping,
             admission,
             enrollment,
@@ -71,6 +76,7 @@ CONTROLLERS: Final = tuple(
             provisioning,
             migrating,
             recovery,
+            rollouts,
             drain,
             preempting,
             leasing,
@@ -80,6 +86,7 @@ CONTROLLERS: Final = tuple(
             sizing,
             retirement,
             orphans,
+            spending,
             retention,
             outbox,
         )

@@ -12,6 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from hostler.base.ids import NodeId, ReplicaId
+from hostler.core.collisions import Collision, collisions_of
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import SubmitBundle
@@ -85,6 +86,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What they would cost."""
     protection: Protection | None = None
     """Which single losses it would then not survive."""
+    collisions: tuple[Collision, ...] = ()
+    """When the timetable asks for more than the pool will have."""
 
 
 def plan(fleet: Fleet, submission: SubmitBundle, now_ms: int) -> Plan:
@@ -111,6 +114,7 @@ def plan(fleet: Fleet, submission: SubmitBundle, now_ms: int) -> Plan:
             launch_count=len(new),
             launch_microusd_per_hour=sum(node.price_microusd_per_hour for node in new),
             protection=protection_of(fleet, bundle_id, now_ms),
+            collisions=collisions_of(fleet, fleet.bundles[bundle_id]),
         )
     finally:
         fleet.drop(delta)

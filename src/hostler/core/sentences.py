@@ -192,6 +192,14 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "The leases of its fairness key are on as many nodes as they may be.",
         "Release some, or raise the pool's lease_per_key_max.",
     ),
+    Reason.BUDGET_SPENT: (
+        "What it could cost does not fit into what a budget has left.",
+        "Wait until the budget begins anew or something is given back; or raise its cap.",
+    ),
+    Reason.BUDGET_IN_USE: (
+        "As much is in use at once as a budget allows.",
+        "Wait for something to end, or raise the budget's concurrent cap.",
+    ),
     Reason.AFFINITY_WAIT: (
         "It waits for one node, which it prefers or requires, and that node is not free.",
         "Nothing; a preference ends after affinity_wait_ms. Or ask without it.",
@@ -244,6 +252,14 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "It failed, and bronze is not recovered.",
         "Start the job, or give it another band.",
     ),
+    Reason.OUTSIDE_TIMETABLE: (
+        "Its bundle's timetable has it not running now.",
+        "`hostler get upcoming` says when it starts; `hostler start BUNDLE/JOB` starts it now.",
+    ),
+    Reason.STOPPED_BY_OPERATOR: (
+        "Somebody stopped it, or it is no longer desired.",
+        "`hostler start BUNDLE/JOB` starts it again.",
+    ),
     Reason.MIGRATING: (
         "It is on its way back from a move that was given up.",
         "Nothing: it stays where it is, and is moved again if that is still wanted.",
@@ -251,6 +267,10 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
     Reason.OVERLAP_FORBIDDEN: (
         "Two copies of it must not run at once, so its place ends before the next one begins.",
         "Write `overlap: allowed` into the job if a second copy does no harm.",
+    ),
+    Reason.DISRUPTION_BUDGET: (
+        "A disruption budget allows nothing more to be moved now.",
+        "Nothing; it moves when others are back or the budget's window ends. Or change the budget.",
     ),
     # a lease was refused
     Reason.TIMED_OUT: (

@@ -13,16 +13,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hostler.core import aging, limits, silence
+from hostler.core.spend_days import day_at
 from hostler.model import (
     Allocation,
     Breaker,
     Cooldown,
     Lease,
+    Meter,
     Node,
     OutboxEntry,
     ProviderState,
     Receipt,
     Replica,
+    Shift,
     Sizes,
 )
 from hostler.model.allocation import AllocationPhase
@@ -117,6 +120,8 @@ def _allocation(fleet: Fleet, allocation: Allocation, _from_ms: int) -> int | No
     settings = fleet.settings or _DEFAULTS
     if allocation.phase is AllocationPhase.ENDED:
         return allocation.phase_since_at_ms + settings.retention.ended_ms
+    if allocation.phase is AllocationPhase.RESERVED:
+        return allocation.start_at_ms  # for what is reserved ahead of its shift
     if allocation.phase is AllocationPhase.READY and allocation.ready_at_ms is not None:
         return allocation.ready_at_ms + settings.recovery.healthy_after_ms
     return None
@@ -139,6 +144,10 @@ def _replica(fleet: Fleet, replica: Replica, _from_ms: int) -> int | None:
         settings = fleet.settings or _DEFAULTS
         deadlines.append(replica.preempted.at_ms + settings.preemption.window_ms)
     return min(at for at in deadlines if at is not None)
+
+
+def _shift(_fleet: Fleet, shift: Shift, _from_ms: int) -> int | None:
+    return shift.to_at_ms if shift.is_on or shift.is_skipped else shift.place_at_ms
 
 
 def _provider(_fleet: Fleet, provider: ProviderState, from_ms: int) -> int | None:
@@ -165,15 +174,21 @@ def _receipt(_fleet: Fleet, receipt: Receipt, _from_ms: int) -> int | None:
     return receipt.expires_at_ms
 
 
+def _meter(fleet: Fleet, meter: Meter, _from_ms: int) -> int | None:
+    return day_at(fleet, meter.as_of_ms).to_at_ms
+
+
 _BY_KIND: dict[str, Callable[[Fleet, Any, int], int | None]] = {
     Allocation.KIND: _allocation,
     Breaker.KIND: _breaker,
     Cooldown.KIND: _cooldown,
     Lease.KIND: _lease,
+    Meter.KIND: _meter,
     Node.KIND: _node,
     OutboxEntry.KIND: _command,
     ProviderState.KIND: _provider,
     Receipt.KIND: _receipt,
     Replica.KIND: _replica,
+    Shift.KIND: _shift,
     Sizes.KIND: _sizes,
 }

@@ -15,8 +15,11 @@ from hostler.model.provider import Cooldown, ProviderState
 from hostler.model.receipt import Receipt
 from hostler.model.record import Counter, Record
 from hostler.model.replica import Replica
+from hostler.model.rollout import Rollout
 from hostler.model.settings import Settings
 from hostler.model.sizes import Breaker, Sizes
+from hostler.model.spend import Budget, Meter, SpendRow
+from hostler.model.timetable import Shift
 from hostler.model.token import Token
 from hostler.model.trace import Trace
 
@@ -25,18 +28,23 @@ KINDS: dict[str, type[Record]] = {
     for kind in (
         Allocation,
         Breaker,
+        Budget,
         Bundle,
         Cooldown,
         Counter,
         Lease,
+        Meter,
         Node,
         OutboxEntry,
         Pool,
         ProviderState,
         Receipt,
         Replica,
+        Rollout,
         Settings,
+        Shift,
         Sizes,
+        SpendRow,
         TimeZone,
         Token,
         Trace,
@@ -48,10 +56,12 @@ __all__ = [
     "KINDS",
     "Allocation",
     "Breaker",
+    "Budget",
     "Bundle",
     "Cooldown",
     "Counter",
     "Lease",
+    "Meter",
     "Node",
     "OutboxEntry",
     "Pool",
@@ -59,8 +69,11 @@ __all__ = [
     "Receipt",
     "Record",
     "Replica",
+    "Rollout",
     "Settings",
+    "Shift",
     "Sizes",
+    "SpendRow",
     "TimeZone",
     "Token",
     "Trace",

@@ -86,10 +86,14 @@ class Tier(Value, frozen=True, kw_only=True):
     zone: str = ""
     labels: dict[str, str] = {}
     """Of each of its nodes, for rules about where work may be."""
+    lead_ms: int | None = None
+    """How long ahead of its start a timetable wants a place here; `None`: as usual for its kind."""
     boot_ms: int = 120_000
     """Longest time from the launch to the agent's hello."""
     options_json: str = "{}"
     """The provider's own options, checked by the provider when the configuration is."""
+    price_microusd_per_hour: int = 0
+    """Of each machine that joins a fixed tier; an elastic tier's offers have their own."""
 
     def reliability_of(self, offer: Offer) -> Reliability:
         """Return whether the provider may take back a machine of an offer."""

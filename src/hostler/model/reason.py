@@ -56,10 +56,14 @@ class Reason(StrEnum):
     POOL_NOT_CONFIGURED = "pool_not_configured"
     POOL_DISABLED = "pool_disabled"
     KEY_CAP_REACHED = "key_cap_reached"
+    BUDGET_SPENT = "budget_spent"
+    BUDGET_IN_USE = "budget_in_use"
     AFFINITY_WAIT = "affinity_wait"
     BACKING_OFF = "backing_off"
     RESTART_CEILING = "restart_ceiling"
     DORMANT = "dormant"
+    OUTSIDE_TIMETABLE = "outside_timetable"
+    STOPPED_BY_OPERATOR = "stopped_by_operator"
     FENCE_PENDING = "fence_pending"
     MASS_LOSS_BRAKE = "mass_loss_brake"
     NO_BETTER_PLACE = "no_better_place"
@@ -71,6 +75,7 @@ class Reason(StrEnum):
     BAND_DROPPED = "band_dropped"
     MIGRATING = "migrating"
     OVERLAP_FORBIDDEN = "overlap_forbidden"
+    DISRUPTION_BUDGET = "disruption_budget"
 
     # why a lease was refused
     TIMED_OUT = "timed_out"

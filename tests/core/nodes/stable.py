@@ -6,19 +6,19 @@ import msgspec
 
 from hostler.base.ids import MachineId, NodeId
 from hostler.core.delta import Delta
+from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import (
     AgentSaidHello,
     AllocationFact,
     ApplyConfiguration,
     ContactResumed,
     DeleteBundle,
-    FleetSettings,
     FullScan,
     JoinAgent,
-    MachineFact,
     SilenceNoticed,
     SubmitBundle,
 )
+from hostler.core.machine_fact import MachineFact
 from hostler.core.replies import Accepted, Refused
 from hostler.model import Allocation, Node, Pool, Settings
 from hostler.model.bundle import Job

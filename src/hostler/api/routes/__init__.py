@@ -11,6 +11,8 @@ from hostler.api.routes import (
     nodes,
     plans,
     pools,
+    rollouts,
+    spend,
     system,
     tokens,
 )
@@ -20,12 +22,14 @@ ROUTES = [
     *bundles.ROUTES,
     *allocations.ROUTES,
     *nodes.ROUTES,
+    *rollouts.ROUTES,
     *plans.ROUTES,
     *pools.ROUTES,
     *explanations.ROUTES,
     *leases.ROUTES,
     *execs.ROUTES,
     *tokens.ROUTES,
+    *spend.ROUTES,
     *events.ROUTES,
     *agents.ROUTES,
 ]

@@ -30,8 +30,14 @@ async def plan_one(request: HttpRequest) -> Response[bytes]:
     """A real step on the present fleet that is then dropped, so it cannot differ from applying."""
     api, caller = api_of(request), caller_of(request)
     document = await bundle_document(request)
-    submission = submit_bundle(document, request_id=new_request_id(), principal=caller.principal)
-    return answer(plans.plan(await api.engine.plan(submission)))
+    submission = submit_bundle(
+        document,
+        request_id=new_request_id(),
+        principal=caller.principal,
+        now_ms=api.engine.clock.now_ms(),
+    )
+    made = await api.engine.plan(submission)
+    return answer(plans.plan(made, document.timetable.time_zone if document.timetable else "UTC"))
 
 
 ROUTES = [plan_one]

@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from hostler.core import limits
+from hostler.core.absorb.budget_check import problems_of_budgets
 from hostler.core.absorb.sizes_check import problems_of_sizes
-from hostler.core.inputs import ApplyConfiguration, FleetSettings
+from hostler.core.fleet_settings import FleetSettings
+from hostler.core.inputs import ApplyConfiguration
 from hostler.core.replies import Problem
 from hostler.model import Pool
 from hostler.model.pool import Band, Offer, Tier, TierKind
@@ -28,6 +30,7 @@ def problems_of(one: ApplyConfiguration) -> list[Problem]:
         found += _pool(f"pools[{number}]", pool)
         zones = [zone.name for zone in one.time_zones]
         found += problems_of_sizes(f"pools[{number}]", pool, zones)
+    found += problems_of_budgets(one.budgets, one.pools)
     return found
 
 
@@ -47,6 +50,7 @@ def _settings(settings: FleetSettings) -> Iterator[Problem]:
     recovery, retention = settings.recovery, settings.retention
     for name, least in (
         ("restart_count_max", 0),
+        ("bundle_restart_count_max", 0),
         ("restart_window_ms", 1),
         ("spacing_ms", 0),
         ("healthy_after_ms", 0),

@@ -1,6 +1,7 @@
 """Placing: gives each replica that wants one a place, and starts what its node is ready for.
 
-Reads:    replicas, allocations, nodes, bundles, pools, cooldowns, breakers, providers, settings.
+Reads:    replicas, allocations, nodes, bundles, pools, cooldowns, breakers, providers, settings,
+          budgets.
 Writes:   replicas (pending to placed, or why not), allocations (reserved, starting), nodes (held;
           new ones through growth), traces.
 Sends:    StartAllocation `"{allocation_id}/start/{epoch}"`.
@@ -35,6 +36,7 @@ from hostler.core.txn import Txn
 from hostler.model import (
     Allocation,
     Breaker,
+    Budget,
     Bundle,
     Cooldown,
     Node,
@@ -60,13 +62,14 @@ READS: Final = (
     Breaker,
     ProviderState,
     Settings,
+    Budget,
 )
 
 
 def reconcile(txn: Txn) -> None:
     """Start what can start, then place who can be placed."""
     nodes = txn.changed(Node)
-    for node in (*nodes, *_reserved_for_changed(txn)):
+    for node in (*nodes, *_reserved_for_changed(txn), *_nodes_whose_time_has_come(txn)):
         assigning.start_reserved(txn, node)
     fresh: dict[str, list[str]] = {}
     for replica in _freshly_pending(txn):
@@ -79,12 +82,25 @@ def reconcile(txn: Txn) -> None:
 
 
 def _reserved_for_changed(txn: Txn) -> Iterator[Node]:
-    """Give the nodes on which something may have to start because its gang is none any more."""
-    for bundle in txn.changed(Bundle):
-        for key in txn.fleet.index.allocations_by_bundle.keys(bundle.bundle_id):
+    """Give the nodes of gangs that may start: they are none any more, or miss nobody now."""
+    asleep = [each for each in txn.changed(Replica) if each.phase is ReplicaPhase.DORMANT]
+    ids = [*txn.changed_keys(Bundle), *(each.bundle_id for each in asleep)]
+    for bundle_id in dict.fromkeys(ids):
+        for key in txn.fleet.index.allocations_by_bundle.keys(bundle_id):
             allocation = txn.fleet.allocations[key]
             if allocation.phase is AllocationPhase.RESERVED:
                 yield txn.fleet.nodes[allocation.node_id]
+
+
+def _nodes_whose_time_has_come(txn: Txn) -> Iterator[Node]:
+    """Give the nodes of what was reserved ahead and may start now."""
+    for allocation in txn.changed(Allocation):
+        if (
+            allocation.start_at_ms is not None
+            and allocation.phase is AllocationPhase.RESERVED
+            and allocation.start_at_ms <= txn.now_ms
+        ):
+            yield txn.fleet.nodes[allocation.node_id]
 
 
 # -- who is tried ------------------------------------------------------------------------------
@@ -97,7 +113,7 @@ def _groups_to_try(
     waiting = txn.fleet.index.replicas_pending.buckets()
     if not waiting:
         return []
-    if any(txn.changed_keys(kind) for kind in (Pool, Cooldown, Breaker, Settings)) or any(
+    if any(txn.changed_keys(kind) for kind in (Pool, Cooldown, Breaker, Settings, Budget)) or any(
         state.launch_next_at_ms is not None for state in txn.changed(ProviderState)
     ):
         return waiting

@@ -148,7 +148,7 @@ def _look(txn: Txn, replica: Replica, debt: Debt) -> None:
         or is_leaving
         or replica.migration is not None
     ):
-        _look_again(txn, replica, debt, Reason.MIGRATING, DEBT_LOOK_MS_MIN)
+        _look_again(txn, replica, debt, None, DEBT_LOOK_MS_MIN)
         return
     demand = demand_of(txn.fleet, bundle, job, replica, txn.now_ms)
     broken = _broken_by(txn, demand, place)
@@ -172,9 +172,11 @@ def _look(txn: Txn, replica: Replica, debt: Debt) -> None:
         wait_ms = min(settled_at_ms - txn.now_ms, DEBT_LOOK_MS_MIN)
         _look_again(txn, replica, seen, Reason.BETTER_PLACE_SETTLING, wait_ms)
         return
-    hindrance = _hindrance(txn, bundle, replica) or _move(txn, replica, place, better, len(broken))
+    hindrance = _hindrance(txn, bundle, replica, place) or _move(
+        txn, replica, place, better, len(broken)
+    )
     moving = txn.fleet.replicas[replica.replica_id]
-    _look_again(txn, moving, debt, hindrance or Reason.MIGRATING, DEBT_LOOK_MS_MIN)
+    _look_again(txn, moving, debt, hindrance, DEBT_LOOK_MS_MIN)
 
 
 def _broken_by(txn: Txn, demand: Demand, place: Allocation) -> list[Reason]:
@@ -203,17 +205,36 @@ def _better(txn: Txn, demand: Demand, place: Allocation, broken_count: int) -> O
     return decide(asked, txn.fleet, obstacle).option
 
 
-def _hindrance(txn: Txn, bundle: Bundle, replica: Replica) -> Reason | None:
+def _hindrance(txn: Txn, bundle: Bundle, replica: Replica, place: Allocation) -> Reason | None:
     moves = [at_ms for at_ms in replica.repaid_at_ms if at_ms > txn.now_ms - _DAY_MS]
     if moves and txn.now_ms < moves[-1] + (_limits(txn).spacing_ms << (len(moves) - 1)):
         return Reason.MOVED_LATELY
     for key in txn.fleet.index.replicas_by_bundle.keys(bundle.bundle_id):
         other = txn.fleet.replicas[key]
-        place = _place_of(txn, other)
-        is_unsteady = place is not None and place.phase is not AllocationPhase.READY
+        theirs = _place_of(txn, other)
+        is_unsteady = theirs is not None and theirs.phase is not AllocationPhase.READY
         if other.phase in _UNSETTLED or other.migration is not None or is_unsteady:
             return Reason.SIBLINGS_UNSETTLED
-    return None
+    job = bundle.job(replica.job)
+    has_gap = job is None or not job.can_overlap
+    if has_gap and _is_last_ready(txn, place):
+        return Reason.LAST_READY_COPY
+    found = disruption.hindrance(txn, place, MigrationCause.DEBT, has_gap=has_gap)
+    return None if found is None else found.reason
+
+
+def _is_last_ready(txn: Txn, place: Allocation) -> bool:
+    """Say whether no other copy of the job is ready: of each one is always left."""
+    others = (
+        txn.fleet.allocations[key]
+        for key in txn.fleet.index.allocations_by_bundle.keys(place.bundle_id)
+    )
+    return not any(
+        each.job == place.job
+        and each.replica_id != place.replica_id
+        and each.phase is AllocationPhase.READY
+        for each in others
+    )
 
 
 def _move(
@@ -229,12 +250,11 @@ def _move(
         broken_count_max=broken_count - 1,
     )
     if refusal is Reason.OVERLAP_FORBIDDEN:
-        refusal = disruption.hindrance(txn, place)
-        if refusal is None and better.place is None:
-            refusal = Reason.NO_BETTER_PLACE  # a machine that is still to come holds no room
-        if refusal is None and better.place is not None:
-            txn.change(replica, moving_to=better.place.node.node_id)
-            holds.request_stop(txn, place, "a place that breaks fewer rules is free")
+        if better.place is None:
+            return Reason.NO_BETTER_PLACE  # a machine that is still to come holds no room
+        refusal = None
+        txn.change(replica, moving_to=better.place.node.node_id)
+        holds.request_stop(txn, place, "a place that breaks fewer rules is free")
     if refusal is None:
         txn.change(txn.fleet.replicas[replica.replica_id], repaid_at_ms=moved)
         txn.emit(
@@ -245,8 +265,14 @@ def _move(
     return refusal
 
 
-def _look_again(txn: Txn, replica: Replica, debt: Debt, reason: Reason, after_ms: int) -> None:
-    txn.note(replica.replica_id, reason, ", ".join(debt.rules))
+def _look_again(
+    txn: Txn, replica: Replica, debt: Debt, reason: Reason | None, after_ms: int
+) -> None:
+    """Look later; the reason says why, and there is none for who is on the move."""
+    if reason is None:
+        txn.clear_note(replica.replica_id)
+    else:
+        txn.note(replica.replica_id, reason, ", ".join(debt.rules))
     txn.change(replica, debt=replace(debt, look_at_ms=txn.now_ms + after_ms))
 
 

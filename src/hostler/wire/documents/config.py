@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
+from hostler.wire.documents.spend import BudgetDocument, SpendDocument
 from hostler.wire.documents.text import Count, CountFromOne, Duration, Money, Name
 from hostler.wire.documents.where import Labels
 from hostler.wire.documents.windows import WindowDocument
@@ -40,6 +41,8 @@ class RecoveryDocument(Document, frozen=True, kw_only=True):
 
     restarts_max: Count = 6
     """Recoveries of one replica inside the window; one more breaks the bundle."""
+    bundle_restarts_max: Count = 50
+    """Crashes of all replicas of one bundle inside the window; one more breaks the bundle."""
     restart_window: Duration = "1h"
     spacing: Duration = "5s"
     """Least time between two recoveries of one replica."""
@@ -115,6 +118,7 @@ class FleetDocument(Document, frozen=True, kw_only=True):
     recovery: RecoveryDocument = RecoveryDocument()
     debts: DebtsDocument = DebtsDocument()
     retention: RetentionDocument = RetentionDocument()
+    spend: SpendDocument = SpendDocument()
 
 
 class TlsDocument(Document, frozen=True, kw_only=True):
@@ -164,12 +168,17 @@ class TierDocument(Document, frozen=True, kw_only=True):
     """Of each of its nodes, for the rules of bundles about where they may be."""
     node_count_max: CountFromOne | None = None
     """Machines at once, from asked for until confirmed gone. Elastic tiers must have it."""
+    lead: Duration | None = None
+    """How long ahead of its start a timetable wants a place here; left out: 15s where machines are
+    there, 3m where they must be launched."""
     boot: Duration = "2m"
     """Longest time from the launch to the agent's hello."""
     offers: list[OfferDocument] = []
     """Cheapest first; elastic tiers must have one."""
     options: dict[str, Any] = {}
     """The provider's own options."""
+    price_per_hour: Money = "0"
+    """Of each machine of a fixed tier; the offers of an elastic one have their own."""
 
 
 class SparesDocument(Document, frozen=True, kw_only=True):
@@ -250,3 +259,5 @@ class ConfigDocument(Document, frozen=True, kw_only=True):
     fleet: FleetDocument = FleetDocument()
     server: ServerDocument = ServerDocument()
     pools: dict[Name, PoolDocument] = {}
+    budgets: dict[Name, BudgetDocument] = {}
+    """How far spend may go."""

@@ -14,8 +14,13 @@ from typing import TypeVar
 import msgspec
 
 from hostler.base.errors import Rejected
-from hostler.base.units import duration_ms
-from hostler.wire.documents.bundle import REPLICA_COUNT_MAX, BundleDocument, RunDocument
+from hostler.base.units import duration_ms, local_time_ms, money_microusd
+from hostler.wire.documents.bundle import (
+    REPLICA_COUNT_MAX,
+    BundleDocument,
+    RunDocument,
+    TimetableDocument,
+)
 from hostler.wire.documents.config import (
     ConfigDocument,
     PoolDocument,
@@ -24,6 +29,7 @@ from hostler.wire.documents.config import (
     TimingDocument,
 )
 from hostler.wire.documents.problem import DocumentProblem
+from hostler.wire.documents.spend_rules import spend_rules
 from hostler.wire.documents.tree import Plain, child_path
 from hostler.wire.documents.where import (
     DomainDocument,
@@ -112,6 +118,7 @@ def rules_of(document: type, fitted: Plain) -> list[DocumentProblem]:
 def _config_rules(parts: _Parts) -> Problems:
     yield from parts.rule("fleet.timing", TimingDocument, _timing)
     yield from parts.rule("server", ServerDocument, _server)
+    yield from spend_rules(parts.value(""))
     for pool in parts.members("pools"):
         yield from parts.rule(pool, PoolDocument, _pool)
         yield from parts.unique(f"{pool}.tiers", "tier")
@@ -136,6 +143,7 @@ def _bundle_rules(parts: _Parts) -> Problems:
             yield from parts.rule(peers, PeersDocument, _domain)
     for job in parts.members("jobs"):
         yield from parts.rule(f"{job}.run", RunDocument, _run)
+    yield from parts.rule("timetable", TimetableDocument, _timetable)
 
 
 def _problem(path: str, code: str, message: str) -> DocumentProblem:
@@ -211,6 +219,12 @@ def _tier(tier: TierDocument, path: str) -> Problems:
                 "a fixed tier launches nothing; remove `offers` or make it elastic",
             )
         return
+    if money_microusd(tier.price_per_hour):
+        yield _problem(
+            child_path(path, "price_per_hour"),
+            "not_here",
+            "the offers of an elastic tier have prices; a fixed tier has one of its own",
+        )
     for name, is_there, told in (
         ("provider", bool(tier.provider), "who launches its machines"),
         ("node_count_max", tier.node_count_max is not None, "how many machines it may have"),
@@ -264,6 +278,23 @@ def _node_label(rule: NodeLabelDocument, path: str) -> Problems:
     if not any((rule.is_in, rule.not_in, rule.at_least is not None, rule.exists is not None)):
         told = "say what its value is to be: `in`, `not_in`, `at_least` or `exists`"
         yield _problem(path, "missing_key", told)
+
+
+def _timetable(timetable: TimetableDocument, path: str) -> Problems:
+    start, stop = timetable.start, timetable.stop
+    if not timetable.windows and start is None and stop is None:
+        yield _problem(path, "missing_key", "a timetable has `windows`, a `start` or a `stop`")
+    if start is not None and stop is not None and local_time_ms(stop) <= local_time_ms(start):
+        yield _problem(
+            child_path(path, "stop"),
+            "bad_order",
+            f"`stop` ({stop}) must be after `start` ({start})",
+        )
+    windows = child_path(path, "windows")
+    for index, window in enumerate(timetable.windows):
+        if not window.days:
+            at = child_path(child_path(windows, index), "days")
+            yield _problem(at, "too_short", "name at least one day")
 
 
 def _run(run: RunDocument, path: str) -> Problems:

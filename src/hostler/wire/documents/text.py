@@ -14,6 +14,8 @@ from msgspec import Meta
 from hostler.base.units import (
     cores_milli,
     duration_ms,
+    local_time_ms,
+    machine_time_ms,
     money_microusd,
     size_bytes,
     time_of_day_ms,
@@ -24,10 +26,12 @@ TEXT_KIND: Final = "text_kind"
 
 PARSERS: Final[dict[str, Callable[[str], int]]] = {
     "duration": duration_ms,
+    "machine time": machine_time_ms,
     "size": size_bytes,
     "money": money_microusd,
     "cores": cores_milli,
     "time_of_day": time_of_day_ms,
+    "local_time": local_time_ms,
 }
 """How each kind of text is parsed; a `Rejected` of the parser is the problem's message."""
 
@@ -57,14 +61,26 @@ Size = Annotated[
 Money = Annotated[
     str,
     Meta(
-        description="US dollars such as 0.35.",
+        description="Money such as 0.35 or 0.35 USD, in the fleet's currency.",
         extra={TEXT_KIND: "money"},
         extra_json_schema={
             "type": ["string", "number"],
-            "pattern": r"^[0-9]{1,9}(\.[0-9]{1,6})?$",
+            "pattern": r"^[0-9]{1,9}(\.[0-9]{1,6})?( *[A-Z]{3})?$",
             "minimum": 0,
         },
     ),
+]
+MachineTime = Annotated[
+    str,
+    Meta(
+        description="Time of machines or leases together, such as 90m, 200h or 1000d.",
+        extra={TEXT_KIND: "machine time"},
+        extra_json_schema={"pattern": r"^([0-9]{1,15}(ms|s|m|h|d))+$"},
+    ),
+]
+Currency = Annotated[
+    str,
+    Meta(description="Three letters such as USD or EUR.", pattern=r"^[A-Z]{3}$"),
 ]
 Cores = Annotated[
     str,
@@ -84,6 +100,14 @@ TimeOfDay = Annotated[
         description="A time on the wall clock, from 00:00 to 24:00.",
         extra={TEXT_KIND: "time_of_day"},
         extra_json_schema={"pattern": r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$"},
+    ),
+]
+LocalTime = Annotated[
+    str,
+    Meta(
+        description="A date and time on the wall clock, such as 2026-12-01T20:00.",
+        extra={TEXT_KIND: "local_time"},
+        extra_json_schema={"pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}$"},
     ),
 ]
 Name = Annotated[

@@ -238,6 +238,21 @@ class PlannedReplica(msgspec.Struct, frozen=True, kw_only=True):
     """The same in full, where a decision would be made."""
 
 
+class CollisionView(msgspec.Struct, frozen=True, kw_only=True):
+    """A time at which what the timetables of a pool ask for is more than it has."""
+
+    pool: str
+    resource: str
+    """`capacity`, `cores_milli`, `memory_bytes`, or a capability's name (in thousandths)."""
+    from_at_ms: int
+    local: str
+    """The same on the wall clock of the timetable."""
+    needed: int
+    available: int
+    bundles: list[str]
+    """The others that want of it then."""
+
+
 class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     """What would follow from submitting a bundle now. Nothing was changed."""
 
@@ -256,3 +271,5 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     """What they would cost."""
     protection: ProtectionView | None
     """Which single losses it would then not survive."""
+    collisions: list[CollisionView] = []
+    """When the timetable asks for more than the pool has: the first time for each resource."""
