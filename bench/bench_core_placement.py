@@ -244,18 +244,21 @@ def step_rate(_scratch: Path) -> float:
 @benchmark("core_placement_pending_ratio", unit="", budget=at_most(1.5), runs=3)
 def pending_ratio(_scratch: Path) -> float:
     """Cost of a placement while 10,000 replicas wait that fit nowhere, over that while 10 do."""
-    return _placement_us_beside(10_000) / _placement_us_beside(10)
+    many, few = _yard_with_waiting(10_000), _yard_with_waiting(10)
+    # In turn, so that both see the same machine.
+    times = [(many.run(many.submission()), few.run(few.submission())) for _ in range(400)]
+    beside_many, beside_few = (percentile(each, 50) for each in zip(*times, strict=True))
+    return beside_many / beside_few
 
 
-def _placement_us_beside(waiting_count: int) -> float:
-    """Return the median of steps that place one replica each while so many wait."""
+def _yard_with_waiting(waiting_count: int) -> Yard:
     yard = Yard(1_000)
     huge = a_job(requirement=Requirement(capacity=101))
     for start in range(0, waiting_count, 1_000):
         few = min(1_000, waiting_count - start)
         yard.run(*(yard.submission(jobs=(huge,)) for _ in range(few)))
     yard.fill(100)
-    return percentile([yard.run(yard.submission()) for _ in range(200)], 50) * 1e6
+    return yard
 
 
 @benchmark("core_inventory_10k_pending", unit="ms", budget=at_most(2), runs=3)

@@ -43,7 +43,6 @@ class Overlay:
         """What rules say of every row that is not in a cell or named."""
         self._by_cell: dict[int, _Own] = {}
         """The same of a cell, where they say something."""
-        self._kinds: list[tuple[int, DomainRule]] = []
         if demand.rules:
             self._sort_out_rules()
         self._codes: dict[int, int] = {}

@@ -27,7 +27,8 @@ from hostler.core.placement.sweep import NEVER, Key, costs, first_refusals, lowe
 from hostler.model.trace import FilteredNode
 
 KEPT: Final = 256
-"""Best rows that are kept in order. They last for about as many decisions as fill a node each."""
+"""Best rows that are kept in order, more than anybody is shown. They last for about as many
+decisions as fill a node each."""
 
 _ROWS_FEW: Final = 256
 """So few rows are never worth computing all at once."""
@@ -180,7 +181,7 @@ def first_refused(codes: Codes, refused_count: int) -> list[int]:
     """Return the first rows that are refused, up to a bound."""
     rows: list[int] = []
     wanted, start, width = min(refused_count, TRACE_NODES_MAX), 0, _CHUNK
-    while len(rows) < wanted:
+    while len(rows) < wanted and start < len(codes):
         part = codes[start : start + width]
         found = np.flatnonzero((part != FITS) & (part != GONE))[: wanted - len(rows)]
         rows += (found + start).tolist()
