@@ -203,17 +203,19 @@ class WorkIndexes:
         )
         self.replicas_in_debt = DebtIndex()
         """In `all`: those whose place breaks a rule, who is looked at last first."""
-        self._allocation_follows = _follows(
-            self.allocations_by_node,
-            self.allocations_by_replica,
-            self.allocations_by_bundle,
-            self.allocations_by_band,
+        self._allocation_follows_moving = _follows(
             self.allocations_by_phase,
             self.allocations_reserved,
             self.allocations_unready,
         )
-        self._allocation_follows_moving = _follows(
-            self.allocations_by_phase, self.allocations_reserved
+        self._allocation_follows = (
+            *_follows(
+                self.allocations_by_node,
+                self.allocations_by_replica,
+                self.allocations_by_bundle,
+                self.allocations_by_band,
+            ),
+            *self._allocation_follows_moving,
         )
         self._replica_follows = _follows(
             self.replicas_by_bundle,
