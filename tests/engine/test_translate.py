@@ -21,8 +21,9 @@ from hostler.engine.translate import (
 from hostler.engine.translate.bundles import requirement
 from hostler.model import Allocation, Settings
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
-from hostler.model.bundle import Fallback, SpreadOver, SpreadRule
+from hostler.model.bundle import Fallback
 from hostler.model.command import StartAllocation
+from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.launch import (
     AtOnceReadiness,
     DelayReadiness,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from hostler.base.errors import Defect
-from hostler.base.ids import AllocationId, NodeId
+from hostler.base.ids import AllocationId
 from hostler.core import growth, holds
 from hostler.core.events import EventKind
 from hostler.core.keys import bundle_phase_key
@@ -32,7 +32,7 @@ _RETENTION = Retention()
 
 def assign(
     txn: Txn, replica: Replica, bundle: Bundle, job: Job, verdict: Verdict, option: Option
-) -> NodeId:
+) -> Allocation:
     """Give a replica the place that was chosen, asking for its machine where there is none."""
     if replica.claim is not None:
         txn.touch(Node.KIND, replica.claim.node_id)  # whatever is left there is open to others
@@ -61,16 +61,15 @@ def assign(
         created_at_ms=txn.now_ms,
         start_at_ms=start_at_ms,
     )
-    allocation = holds.reserve(txn, allocation, node)
+    # A gang starts together; a second copy of one that runs waits for nobody.
+    is_started = is_startable and (not bundle.is_gang or replica.migration is not None)
+    allocation = holds.reserve(txn, allocation, node, is_started=is_started)
     if missing is not None and not bundle.is_gang:  # a gang's place may be taken back
         txn.note(allocation.allocation_id, Reason.SERVICE_NOT_READY, missing)
-    # A gang starts together; a second copy of one that runs waits for nobody.
-    if is_startable and (not bundle.is_gang or replica.migration is not None):
-        holds.start(txn, allocation, node)
     _take_place(txn, replica, allocation, bundle.generation)
     _tell(txn, allocation, node, is_recovery=replica.is_recovery)
     _trace(txn, replica, verdict, allocation)
-    return node.node_id
+    return allocation
 
 
 def _held_until(txn: Txn, bundle: Bundle) -> int | None:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
+from hostler.core.debt_index import DebtIndex
 from hostler.core.keys import bundle_phase_key, tier_key
 from hostler.core.lease_index import LeaseIndex
+from hostler.core.peer_index import PeerIndex
 from hostler.core.pending_index import PendingIndex
 from hostler.core.placement.places import PlaceIndex
 from hostler.core.slot_index import SlotIndex
@@ -205,15 +207,22 @@ class WorkIndexes:
         self.replicas_by_bundle_phase = SetIndex[Replica](
             lambda r: bundle_phase_key(r.bundle_id, r.phase)
         )
-        self._allocation_follows = _follows(
-            self.allocations_by_node,
-            self.allocations_by_replica,
-            self.allocations_by_bundle,
-            self.allocations_by_band,
+        self.replicas_in_debt = DebtIndex()
+        """In `all`: those whose place breaks a rule, who is looked at last first."""
+        self._allocation_follows_moving = _follows(
             self.allocations_by_phase,
             self.allocations_reserved,
             self.allocations_unready,
             self.allocations_of_services,
+        )
+        self._allocation_follows = (
+            *_follows(
+                self.allocations_by_node,
+                self.allocations_by_replica,
+                self.allocations_by_bundle,
+                self.allocations_by_band,
+            ),
+            *self._allocation_follows_moving,
         )
         self._replica_follows = _follows(
             self.replicas_by_bundle,
@@ -222,6 +231,7 @@ class WorkIndexes:
             self.replicas_claiming,
             self.replicas_preempted,
             self.replicas_pending,
+            self.replicas_in_debt,
             self.replicas_placeable,
             self.replicas_migrating,
         )
@@ -237,6 +247,8 @@ class Indexes(NodeIndexes, WorkIndexes):
         self.leases_held = leases.held
         self.leases_over = leases.over
         self.leases_waiting = leases.waiting
+        self.peers = PeerIndex()
+        """Bundles by their labels, and by the wishes of others about them."""
         self.commands_by_target = SetIndex[OutboxEntry](_command_bucket)
         """Buckets are `node:ID` for what an agent does and `provider:NAME` for the rest."""
         self.tokens_by_hash = SetIndex[Token](lambda t: t.sha256)
@@ -252,11 +264,13 @@ class Indexes(NodeIndexes, WorkIndexes):
             Bundle.KIND: _follows(self.bundles_of_services),
             Lease.KIND: (leases.update, spend.update_lease),
             OutboxEntry.KIND: _follows(self.commands_by_target),
-            Pool.KIND: (leases.update_pool, spend.update_pool),
+            Bundle.KIND: _follows(self.peers),
+            Pool.KIND: (leases.update_pool, self.places.follow_pool, spend.update_pool),
             SpendRow.KIND: (spend.update_row,),
             Token.KIND: _follows(self.tokens_by_hash),
         }
         self._by_kind_moving: dict[str, tuple[_Follow, ...]] = {
+            Allocation.KIND: (self.places.follow_allocation, *self._allocation_follows_moving),
             Node.KIND: self._node_follows_moving,
             OutboxEntry.KIND: (),
         }
@@ -276,12 +290,20 @@ _Follow = Callable[[str, Any, Any], None]
 
 
 def _follows(
-    *indexes: SetIndex[Any] | PendingIndex | SlotIndex | UseIndex | ReplaceIndex | LeaseIndex,
+    *indexes: SetIndex[Any]
+    | DebtIndex
+    | PendingIndex
+    | SlotIndex
+    | UseIndex
+    | ReplaceIndex
+    | LeaseIndex
+    | PeerIndex,
 ) -> tuple[_Follow, ...]:
     return tuple(index.update for index in indexes)
 
 
 _STEADY: dict[str, Callable[[Any], Any]] = {
+    Allocation.KIND: attrgetter("is_live", "node_id", "replica_id", "bundle_id", "band"),
     Node.KIND: attrgetter(
         "phase",
         "is_spare",
@@ -299,4 +321,5 @@ _STEADY: dict[str, Callable[[Any], Any]] = {
 }
 """Fields of a kind that seldom change, and on which most of its indexes depend: while they stay,
 only the indexes that depend on other fields are asked. A new index of one of these kinds goes into
-`_by_kind_moving` (for nodes, `_node_follows_moving`) too, unless it looks at nothing else."""
+`_by_kind_moving` (`_node_follows_moving`, `_allocation_follows_moving`) too, unless it looks at
+nothing else."""

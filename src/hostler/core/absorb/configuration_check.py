@@ -15,7 +15,8 @@ from hostler.core.absorb.services_check import problems_of_services
 from hostler.core.absorb.sizes_check import problems_of_sizes
 from hostler.core.disruption import problems_of_disruption
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import ApplyConfiguration, FleetSettings
+from hostler.core.fleet_settings import FleetSettings
+from hostler.core.inputs import ApplyConfiguration
 from hostler.core.replies import Problem
 from hostler.model import Pool
 from hostler.model.pool import Band, Offer, Tier, TierKind

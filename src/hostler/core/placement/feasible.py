@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from typing import Final
 
 import msgspec
 
 from hostler.core.placement.demand import Demand, SpareAccess
 from hostler.core.placement.mix import Profile
-from hostler.core.placement.resilience import Domains, broken_rules
-from hostler.core.placement.room import Room, shortages
+from hostler.core.placement.resilience import Domains, broken_node_rules, broken_rules
+from hostler.core.placement.room import Room, shortage, shortages
 from hostler.model import Node
 from hostler.model.node import Health, NodePhase, Origin
 from hostler.model.pool import Reliability
@@ -59,9 +60,17 @@ FILTERS: Final = (
     Reason.SPREAD_ZONE,
     Reason.SPREAD_TIER,
     Reason.SPREAD_PROVIDER,
+    Reason.SPREAD_LABEL,
+    Reason.FAILURE_DOMAIN,
+    Reason.AFFINITY,
+    Reason.ANTI_AFFINITY,
+    Reason.COLOCATION,
+    Reason.NODE_LABELS,
+    Reason.NODE_EXCLUDED,
     Reason.RELIABILITY,
     Reason.SPARE_RESERVED,
     Reason.LEASED,
+    Reason.OFFER_NOT_ALLOWED,
 )
 """Every reason that a filter gives, in the order in which they are tried."""
 
@@ -75,6 +84,11 @@ PARTICULAR: Final = frozenset(
         Reason.SPREAD_ZONE,
         Reason.SPREAD_TIER,
         Reason.SPREAD_PROVIDER,
+        Reason.SPREAD_LABEL,
+        Reason.FAILURE_DOMAIN,
+        Reason.AFFINITY,
+        Reason.ANTI_AFFINITY,
+        Reason.COLOCATION,
     }
 )
 """Reasons that hold for one replica and need not for another with the same requirement."""
@@ -116,18 +130,24 @@ def refusals(demand: Demand, place: Place) -> Iterator[Reason]:
     if _is_running(place.node) and not place.node.is_inventory_reported:
         yield Reason.NOT_REPORTED
     else:
-        yield from shortages(demand.requirement, place.room)
-    if node_id == demand.left or any(each.node_id == node_id for each in demand.siblings):
-        yield Reason.SPREAD_NODE
-    for reason in broken_rules(demand.spread, place.domains, demand.siblings, is_required=True):
-        if reason is not Reason.SPREAD_NODE:
-            yield reason
+        first = shortage(demand.requirement, place.room)
+        if first is not None:
+            yield first  # most who ask want to know no more
+            yield from islice(shortages(demand.requirement, place.room), 1, None)
+    by_node: tuple[Reason, ...] = ()
+    if demand.rules or demand.node_rules:
+        by_place = broken_rules(demand.rules, place.domains, is_required=True)
+        by_node = broken_node_rules(demand.node_rules, place.domains, is_required=True)
+        broken = sorted({*by_place, *by_node}, key=FILTERS.index)
+        yield from (reason for reason in broken if reason is not Reason.OFFER_NOT_ALLOWED)
     if demand.is_reliable_required and place.node.reliability is Reliability.INTERRUPTIBLE:
         yield Reason.RELIABILITY
     if place.node.is_spare and not _is_spare_open(demand, place.node):
         yield Reason.SPARE_RESERVED
     if place.node.lease_count > 0:
         yield Reason.LEASED
+    if Reason.OFFER_NOT_ALLOWED in by_node:
+        yield Reason.OFFER_NOT_ALLOWED
 
 
 def refusal(demand: Demand, place: Place) -> Reason | None:

@@ -5,12 +5,16 @@ that an older client can show what a newer server says.
 """
 
 from hostler.wire.http.bundles import (
+    AffinityView,
     AllocationView,
     BundleView,
     ClaimView,
     EndedView,
+    HurtView,
     JobView,
+    NodeRuleView,
     PreemptedView,
+    ProtectionView,
     ReplicaView,
     RolloutView,
     SpreadView,
@@ -71,6 +75,7 @@ from hostler.wire.http.nodes import (
     CordonView,
     DrainRequest,
     DrainView,
+    LabelsRequest,
     LaunchFailureView,
     NodeView,
     NoteView,
@@ -83,7 +88,14 @@ from hostler.wire.http.nodes import (
 )
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
 from hostler.wire.http.services import ServiceOnNodeView, ServicesView, ServiceView
-from hostler.wire.http.shapes import CapabilityView, DeviceView, RequirementView, ShapeView
+from hostler.wire.http.shapes import (
+    CapabilityView,
+    DeviceView,
+    MatchView,
+    RequirementView,
+    ShapeView,
+    WishView,
+)
 from hostler.wire.http.spend import BudgetLineView, SpendView
 
 __all__ = [
@@ -91,6 +103,7 @@ __all__ = [
     "TIMEOUT_MS_MAX",
     "WAIT_MS_MAX",
     "AcquireRequest",
+    "AffinityView",
     "AllocationView",
     "AttemptView",
     "BootFailureView",
@@ -119,10 +132,14 @@ __all__ = [
     "ExtendRequest",
     "FilteredView",
     "HeartbeatRequest",
+    "HurtView",
     "JobView",
+    "LabelsRequest",
     "LaunchFailureView",
     "LeasePlanView",
     "LeaseView",
+    "MatchView",
+    "NodeRuleView",
     "NodeView",
     "NoteView",
     "OfferView",
@@ -135,6 +152,7 @@ __all__ = [
     "PreemptedView",
     "Problem",
     "ProblemError",
+    "ProtectionView",
     "ReleaseRequest",
     "ReplicaView",
     "RequirementView",
@@ -166,5 +184,6 @@ __all__ = [
     "WhyView",
     "WindowComingView",
     "WindowsView",
+    "WishView",
     "problem",
 ]
