@@ -213,7 +213,6 @@ class WorkIndexes:
             self.allocations_by_phase,
             self.allocations_reserved,
             self.allocations_unready,
-            self.allocations_of_services,
         )
         self._allocation_follows = (
             *_follows(
@@ -221,6 +220,7 @@ class WorkIndexes:
                 self.allocations_by_replica,
                 self.allocations_by_bundle,
                 self.allocations_by_band,
+                self.allocations_of_services,
             ),
             *self._allocation_follows_moving,
         )
@@ -261,10 +261,9 @@ class Indexes(NodeIndexes, WorkIndexes):
             Allocation.KIND: (self.places.follow_allocation, *self._allocation_follows),
             Replica.KIND: (self.places.follow_replica, *self._replica_follows),
             Settings.KIND: (self.replicas_pending.update_settings,),
-            Bundle.KIND: _follows(self.bundles_of_services),
+            Bundle.KIND: _follows(self.peers, self.bundles_of_services),
             Lease.KIND: (leases.update, spend.update_lease),
             OutboxEntry.KIND: _follows(self.commands_by_target),
-            Bundle.KIND: _follows(self.peers),
             Pool.KIND: (leases.update_pool, self.places.follow_pool, spend.update_pool),
             SpendRow.KIND: (spend.update_row,),
             Token.KIND: _follows(self.tokens_by_hash),
