@@ -40,8 +40,8 @@ def place(txn: Txn, node: Node, bundle: Bundle, replica: Replica) -> None:
     """Give a copy its place if the node has room for it, or write down why not."""
     job = bundle.jobs[0]
     room = txn.fleet.index.places.of(txn.fleet, node.node_id).room
-    reason = standing_of(node) or shortage(job.requirement, room)
-    if reason:
+    reason = next(iter(standing_of(node)), None) or shortage(job.requirement, room)
+    if reason is not None:
         txn.change(replica, reason=reason, reason_detail=f"on {node.node_id}")
         return
     missing = missing_service(node, job.requirement)

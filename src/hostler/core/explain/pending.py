@@ -16,9 +16,10 @@ import msgspec
 from hostler.core.explain.helping import Help, help_for
 from hostler.core.explain.waiting import Waiting, why_pending
 from hostler.core.fleet import Fleet
-from hostler.core.keys import tier_key
+from hostler.core.keys import bundle_phase_key, tier_key
 from hostler.core.placement.demand import pools_of
 from hostler.core.placement.walk import WAITS
+from hostler.core.services import missing_service
 from hostler.core.waiting import Why, why_waiting
 from hostler.model import Allocation, Lease, Node, Replica
 from hostler.model.allocation import AllocationPhase
@@ -213,18 +214,25 @@ def _lease_group(fleet: Fleet, members: Sequence[Lease], why: Why) -> PendingGro
 
 
 def _booting(fleet: Fleet) -> Iterator[PendingGroup]:
-    """Give the replicas that have room on a machine that is not ready."""
-    groups: dict[tuple[str, str, str], list[Allocation]] = {}
+    """Give the replicas that have room where something is not ready: the machine, or a service."""
+    groups: dict[tuple[str, str, str, str], list[Allocation]] = {}
     for key in fleet.index.allocations_by_phase.keys(AllocationPhase.RESERVED.value):
         allocation = fleet.allocations[key]
         node = fleet.nodes[allocation.node_id]
         where = tier_key(node.pool, node.tier)
-        name = (where, node.phase.value, _requirement_key(allocation.requirement))
+        is_there = node.phase is NodePhase.READY
+        missing = missing_service(node, allocation.requirement) if is_there else None
+        name = (where, node.phase.value, missing or "", _requirement_key(allocation.requirement))
         groups.setdefault(name, []).append(allocation)
-    for (where, phase, _), members in sorted(groups.items()):
+    for (where, phase, missing, _), members in sorted(groups.items()):
         nodes = {each.node_id: fleet.nodes[each.node_id] for each in members}
         ready = [fleet.timers.get(Node.KIND, node_id) for node_id in nodes]
         is_coming = phase in (NodePhase.REQUESTED, NodePhase.STARTING)
+        reason = Reason.MACHINE_STARTING if is_coming else Reason.NODE_NOT_RUNNING
+        detail = f"room is kept on {_some(nodes)} of {where}, which is {phase}"
+        if missing:
+            reason = Reason.SERVICE_NOT_READY
+            detail = f"service {missing} is not ready on {_some(nodes)}"
         first = members[0]
         yield PendingGroup(
             kind="replica",
@@ -234,8 +242,8 @@ def _booting(fleet: Fleet) -> Iterator[PendingGroup]:
             band=first.band,
             count=len(members),
             since_at_ms=min(each.created_at_ms for each in members),
-            reason=Reason.MACHINE_STARTING if is_coming else Reason.NODE_NOT_RUNNING,
-            detail=f"room is kept on {_some(nodes)} of {where}, which is {phase}",
+            reason=reason,
+            detail=detail,
             helps=(),
             next_at_ms=min((at for at in ready if at is not None), default=None),
             examples=tuple(each.replica_id for each in members[:EXAMPLES_MAX]),
@@ -250,12 +258,18 @@ def _some(nodes: Iterable[str]) -> str:
 
 
 def _held_off(fleet: Fleet) -> Iterator[PendingGroup]:
-    """Give the replicas that wait for their next try, or for a person."""
+    """Give the replicas that wait for their next try, for a person, or for their one node."""
     groups: dict[tuple[str, str, str], list[Replica]] = {}
     for phase in (ReplicaPhase.BACKING_OFF, ReplicaPhase.BROKEN):
         for key in fleet.index.replicas_by_phase.keys(phase.value):
             replica = fleet.replicas[key]
             name = (phase.value, replica.demand, str(replica.reason))
+            groups.setdefault(name, []).append(replica)
+    for bundle_id in fleet.index.bundles_of_services.keys("all"):
+        bucket = bundle_phase_key(bundle_id, ReplicaPhase.PENDING)
+        for key in fleet.index.replicas_by_bundle_phase.keys(bucket):
+            replica = fleet.replicas[key]
+            name = (ReplicaPhase.PENDING.value, bundle_id, str(replica.reason))
             groups.setdefault(name, []).append(replica)
     for members in groups.values():
         details = Counter(each.reason_detail for each in members)
