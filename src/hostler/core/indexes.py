@@ -216,7 +216,7 @@ class Indexes(NodeIndexes, WorkIndexes):
             Settings.KIND: (self.replicas_pending.update_settings,),
             Lease.KIND: _follows(leases),
             OutboxEntry.KIND: _follows(self.commands_by_target),
-            Pool.KIND: (leases.update_pool,),
+            Pool.KIND: (leases.update_pool, self.nodes_free.update_pool),
             Token.KIND: _follows(self.tokens_by_hash),
         }
         self._by_kind_moving: dict[str, tuple[_Follow, ...]] = {
