@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from hostler.core.keys import bundle_phase_key, tier_key
 from hostler.core.lease_index import LeaseIndex
@@ -37,9 +37,12 @@ def _staying_bucket(node: Node) -> str | None:
     return node.pool if is_staying else None
 
 
+_MAY_BE_DRAINED: Final = (NodePhase.REQUESTED, NodePhase.STARTING, NodePhase.READY)
+
+
 def _draining_bucket(node: Node) -> str | None:
     is_asked = node.drain is not None and not node.drain.is_done
-    is_draining = node.phase is NodePhase.DRAINING or (node.phase is NodePhase.READY and is_asked)
+    is_draining = node.phase is NodePhase.DRAINING or (is_asked and node.phase in _MAY_BE_DRAINED)
     return "all" if is_draining else None
 
 

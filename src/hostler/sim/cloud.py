@@ -237,6 +237,11 @@ class Cloud:
 
     # -- what happens by itself --------------------------------------------------------------
 
+    def bring(self, machine: CloudMachine) -> None:
+        """Begin a machine that nobody of ours asked for, with a label of ours."""
+        self.machines[machine.machine_id] = machine
+        self._hardware.machine_born(machine, boots_in_ms=None)
+
     def end(self, machine: CloudMachine, why: str) -> None:
         """End a machine: it is off the bill, and nothing runs on it."""
         if machine.exists:
