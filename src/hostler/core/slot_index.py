@@ -100,9 +100,7 @@ class SlotIndex:
         self._order_by_node[key] = order
         is_idle = not new.lease_count
         self._idle.set(key, (pool, order) if is_idle else None)
-        self._idle_by_class.set(
-            key, (self._class_by_node[key].bucket, order) if is_idle else None
-        )
+        self._idle_by_class.set(key, (self._class_by_node[key].bucket, order) if is_idle else None)
         if new.slot_count > 1:
             self._set_shared(key, pool, None if is_idle else new)
 
@@ -251,9 +249,7 @@ class SlotIndex:
 
     def count(self, pool: str) -> int:
         """Return at least how many nodes have a free slot, at no cost; 0 only if none has."""
-        return (
-            self._idle.count(pool) + self._shared.count(pool) + self._keyed_counts.get(pool, 0)
-        )
+        return self._idle.count(pool) + self._shared.count(pool) + self._keyed_counts.get(pool, 0)
 
     def free_count(self, pool: str) -> int:
         """Return how many slots are free, at no cost."""

@@ -17,9 +17,13 @@ from hostler.sim.trials.stage import Stage
 from hostler.sim.trials.trial import PROMPT, a_pool, trial
 
 
-@trial("K01", "who comes in the instant in which a machine is let go has it or another, whole",
-    a_pool(idle_ms=20_000, node_count_max=2), seed_count=4)
+@trial(
+    "K01",
+    a_pool(idle_ms=20_000, node_count_max=2),
+    seed_count=4,
+)
 def let_go_and_wanted(stage: Stage) -> None:
+    """Who comes in the instant in which a machine is let go has it or another, whole."""
     rng = stage.world.stream("script")
     for _ in range(10):
         first = stage.acquire()
@@ -34,8 +38,9 @@ def let_go_and_wanted(stage: Stage) -> None:
         second.leave()
 
 
-@trial("K02", "of busy and idle ones the idle one goes", a_pool(node_count_max=5))
+@trial("K02", a_pool(node_count_max=5))
 def one_fewer(stage: Stage) -> None:
+    """Of busy and idle ones the idle one goes."""
     tenants = stage.acquire_many(5)
     stage.all_held(tenants, within="2m")
     tenants[2].leave()
@@ -48,15 +53,19 @@ def one_fewer(stage: Stage) -> None:
     stage.expect(len(stage.held()) == 4, "nobody loses anything")
 
 
-@trial("K04", "credentials come and go; what is ours does not depend on them")
+@trial("K04")
 def rotating_credentials(stage: Stage) -> None:
+    """Credentials come and go; what is ours does not depend on them."""
     tenants = stage.acquire_many(5)
     stage.all_held(tenants, within="2m")
     for number in range(3):
         answers = stage.ask(
             lambda request_id, number=number: CreateToken(  # type: ignore[misc]  # bound early
-                request_id=request_id, principal="operator", name=f"t{number}",
-                role=Role.ADMIN, sha256=f"{number:064d}",
+                request_id=request_id,
+                principal="operator",
+                name=f"t{number}",
+                role=Role.ADMIN,
+                sha256=f"{number:064d}",
             )
         )
         stage.wait("1s")
@@ -71,19 +80,26 @@ def rotating_credentials(stage: Stage) -> None:
     stage.expect(len(stage.held()) == 5 and stage.born_count() == 5, "nothing has ended")
 
 
-@trial("K07", "a machine that somebody waits for is not idle while it boots", a_pool(
-    boot_ms=900_000, idle_ms=5_000), cloud=replace(PROMPT, boot_ms=(480_000, 480_000)))
+@trial(
+    "K07",
+    a_pool(boot_ms=900_000, idle_ms=5_000),
+    cloud=replace(PROMPT, boot_ms=(480_000, 480_000)),
+)
 def slow_boots(stage: Stage) -> None:
+    """A machine that somebody waits for is not idle while it boots."""
     tenant = stage.acquire()
     stage.all_held([tenant], within="9m")
     stage.wait("1m")
     stage.expect(tenant.is_held and stage.born_count() == 1, "the one machine serves")
 
 
-@trial("K08", "a list that is old when it arrives ends nobody", a_pool(
-    warm_count=30, launch_count_max=30, node_count_max=30, boot_ms=600_000),
-    cloud=replace(PROMPT, boot_ms=(1_000, 300_000)))
+@trial(
+    "K08",
+    a_pool(warm_count=30, launch_count_max=30, node_count_max=30, boot_ms=600_000),
+    cloud=replace(PROMPT, boot_ms=(1_000, 300_000)),
+)
 def slow_sweeps(stage: Stage) -> None:
+    """A list that is old when it arrives ends nobody."""
     stage.cloud.plan = replace(stage.cloud.plan, is_late_ppm=0)
     late = replace(stage.cloud.plan, delay_ms=(20_000, 25_000))
     stage.wait("2s")
@@ -94,8 +110,9 @@ def slow_sweeps(stage: Stage) -> None:
     stage.cloud.plan = PROMPT
 
 
-@trial("K10", "a smaller pool keeps its busy machine as it is", a_pool(node_count_max=2))
+@trial("K10", a_pool(node_count_max=2))
 def smaller_pool(stage: Stage) -> None:
+    """A smaller pool keeps its busy machine as it is."""
     tenants = stage.acquire_many(2)
     stage.all_held(tenants, within="2m")
     tenants[1].leave()
@@ -107,8 +124,9 @@ def smaller_pool(stage: Stage) -> None:
     stage.expect(now.version == before.version and now.retire_reason is None, "busy as before")
 
 
-@trial("K11", "a machine is busy until its last slot is free", a_pool(slot_count=3, idle_ms=5_000))
+@trial("K11", a_pool(slot_count=3, idle_ms=5_000))
 def last_of_three(stage: Stage) -> None:
+    """A machine is busy until its last slot is free."""
     tenants = stage.acquire_many(3)
     stage.all_held(tenants, within="2m")
     for tenant in tenants[:2]:
@@ -119,8 +137,9 @@ def last_of_three(stage: Stage) -> None:
     stage.until(lambda: not stage.billed(), "then it goes", within="1m")
 
 
-@trial("K13", "one look that misses machines ends nothing")
+@trial("K13")
 def missed_once(stage: Stage) -> None:
+    """One look that misses machines ends nothing."""
     tenants = stage.acquire_many(3)
     stage.all_held(tenants, within="2m")
     left = [1]
@@ -139,8 +158,9 @@ def missed_once(stage: Stage) -> None:
     stage.expect(len(stage.held()) == 3 and len(stage.billed()) == 3, "all live")
 
 
-@trial("K14", "whatever is ended has a line that says why", a_pool(warm_count=2, idle_ms=30_000))
+@trial("K14", a_pool(warm_count=2, idle_ms=30_000))
 def every_end_has_a_line(stage: Stage) -> None:
+    """Whatever is ended has a line that says why."""
     rng = stage.world.stream("script")
     outcomes = (LeaseOutcome.HEALTHY, LeaseOutcome.POISON)
     for _ in range(60):

@@ -19,13 +19,18 @@ _DAY_MS: Final = 86_400_000
 _HOUR_MS: Final = 3_600_000
 
 _QUIET: Final = SettingsPlan(
-    heartbeat_ms=600_000, suspect_after_ms=1_800_000, fence_after_ms=2_400_000,
-    lost_after_ms=3_600_000, list_every_ms=1_800_000, ended_ms=14_400_000,
+    heartbeat_ms=600_000,
+    suspect_after_ms=1_800_000,
+    fence_after_ms=2_400_000,
+    lost_after_ms=3_600_000,
+    list_every_ms=1_800_000,
+    ended_ms=14_400_000,
 )
 """Days go by: agents and lists need not be looked at all the time."""
 
 _BERLIN: Final = TimeZone(
-    name="Europe/Berlin", offsets=(Offset(from_at_ms=0, offset_ms=2 * _HOUR_MS),),
+    name="Europe/Berlin",
+    offsets=(Offset(from_at_ms=0, offset_ms=2 * _HOUR_MS),),
     known_until_at_ms=4_000_000_000_000,
 )
 
@@ -34,7 +39,9 @@ def _window(start: int, hours: int, **sizes: int) -> SizeWindow:
     return SizeWindow(
         name="day",
         window=Window(
-            time_zone="Europe/Berlin", days=tuple(Weekday), from_ms=start * _HOUR_MS,
+            time_zone="Europe/Berlin",
+            days=tuple(Weekday),
+            from_ms=start * _HOUR_MS,
             to_ms=(start + hours) * _HOUR_MS,
         ),
         **sizes,
@@ -45,9 +52,13 @@ def _local_ms(stage: Stage) -> int:
     return (stage.world.now_ms + 2 * _HOUR_MS) % _DAY_MS
 
 
-@trial("Z04", "a window opens and closes every day at its own times",
-    a_pool(boot_ms=60_000, idle_ms=1_000), settings=_QUIET)
+@trial(
+    "Z04",
+    a_pool(boot_ms=60_000, idle_ms=1_000),
+    settings=_QUIET,
+)
 def every_day(stage: Stage) -> None:
+    """A window opens and closes every day at its own times."""
     stage.apply(time_zones=(_BERLIN,))
     stage.wait("1s")
     stage.configure(windows=(_window(14, 1, warm_count=1),))
@@ -61,9 +72,13 @@ def every_day(stage: Stage) -> None:
             stage.expect(ready == 0, "it is closed", at=minutes)
 
 
-@trial("Z06", "what a window asks for is ready when it begins, and made again if it ends",
-    a_pool(boot_ms=120_000, idle_ms=1_000), settings=_QUIET)
+@trial(
+    "Z06",
+    a_pool(boot_ms=120_000, idle_ms=1_000),
+    settings=_QUIET,
+)
 def ready_when_it_begins(stage: Stage) -> None:
+    """What a window asks for is ready when it begins, and made again if it ends."""
     stage.apply(time_zones=(_BERLIN,))
     stage.wait("1s")
     stage.configure(windows=(_window(9, 8, warm_count=2),))

@@ -17,8 +17,9 @@ from hostler.sim.trials.stage import Stage
 from hostler.sim.trials.trial import PROMPT, a_pool, trial
 
 
-@trial("D01", "a request that is taken in twice at once gets one slot", a_pool(warm_count=2))
+@trial("D01", a_pool(warm_count=2))
 def taken_in_twice(stage: Stage) -> None:
+    """A request that is taken in twice at once gets one slot."""
     stage.warm_up(2)
     answers = [
         stage.ask(
@@ -39,8 +40,9 @@ def taken_in_twice(stage: Stage) -> None:
     )
 
 
-@trial("D03", "uses are counted once, and never below none", a_pool(use_count_max=1))
+@trial("D03", a_pool(use_count_max=1))
 def completed_twice(stage: Stage) -> None:
+    """Uses are counted once, and never below none."""
     tenant = stage.acquire()
     stage.all_held([tenant], within="2m")
     node_id = tenant.node_id
@@ -60,10 +62,12 @@ def completed_twice(stage: Stage) -> None:
 
 
 @trial(
-    "D04", "a pool that is not there is refused; nobody gets another tenant's machine",
-    a_pool("red", warm_count=1), a_pool("blue", warm_count=1),
+    "D04",
+    a_pool("red", warm_count=1),
+    a_pool("blue", warm_count=1),
 )
 def no_such_pool(stage: Stage) -> None:
+    """A pool that is not there is refused; nobody gets another tenant's machine."""
     stage.warm_up(1, "red")
     stage.warm_up(1, "blue")
     tenant = stage.acquire("default")
@@ -84,26 +88,33 @@ def no_such_pool(stage: Stage) -> None:
     stage.expect(owner.is_held, "and does nothing")
 
 
-@trial("D06", "demands of one instant all count")
+@trial("D06")
 def four_at_once(stage: Stage) -> None:
+    """Demands of one instant all count."""
     tenants = stage.acquire_many(4)
     stage.wait("3s")
     stage.expect(stage.born_count() == 4, "four are made", born=stage.born_count())
     stage.all_held(tenants, within="2m")
 
 
-@trial("D07", "a machine with many slots serves as many as ask at once", a_pool(
-    tiers=None, warm_count=1, slot_count=100, waiting_count_max=200, node_count_max=1))
+@trial(
+    "D07",
+    a_pool(tiers=None, warm_count=1, slot_count=100, waiting_count_max=200, node_count_max=1),
+)
 def a_hundred_slots(stage: Stage) -> None:
+    """A machine with many slots serves as many as ask at once."""
     stage.warm_up(1)
     tenants = stage.acquire_many(100)
     stage.all_held(tenants, within="10s")
     stage.expect(len({tenant.node_id for tenant in tenants}) == 1, "all on the one machine")
 
 
-@trial("D09", "a machine is opened when the open ones are full, and no earlier", a_pool(
-    slot_count=20, warm_count=1, packing=Packing.PACK, idle_ms=30_000, node_count_max=10))
+@trial(
+    "D09",
+    a_pool(slot_count=20, warm_count=1, packing=Packing.PACK, idle_ms=30_000, node_count_max=10),
+)
 def packing(stage: Stage) -> None:
+    """A machine is opened when the open ones are full, and no earlier."""
     stage.warm_up(1)
     for _ in range(300):
         tenant = stage.acquire()
@@ -115,17 +126,24 @@ def packing(stage: Stage) -> None:
         stage.expect(open_count <= wanted, "none is opened early", wanted=wanted)
 
 
-@trial("D10", "a machine that is gone is never taken back because a list still has it",
-    a_pool(warm_count=1), cloud=replace(PROMPT, listed_after_ms=110_000))
+@trial(
+    "D10",
+    a_pool(warm_count=1),
+    cloud=replace(PROMPT, listed_after_ms=110_000),
+)
 def stale_lists(stage: Stage) -> None:
+    """A machine that is gone is never taken back because a list still has it."""
     stage.warm_up(1)
     tenant = stage.acquire()
     stage.all_held([tenant], within="1m")
     node_id = tenant.node_id
     tenant.leave(LeaseOutcome.POISON)
-    stage.until(lambda: stage.fleet.nodes[node_id].phase is NodePhase.RETIRED, "it is gone",
-        within="1m")
+    stage.until(
+        lambda: stage.fleet.nodes[node_id].phase is NodePhase.RETIRED, "it is gone", within="1m"
+    )
     stage.wait("5m")
     stage.expect(len(stage.nodes()) == 1, "nothing stands for it again")
-    stage.expect(not [n for n in stage.fleet.nodes.in_order() if n.origin.value == "orphan"],
-        "and nobody is told of an orphan")
+    stage.expect(
+        not [n for n in stage.fleet.nodes.in_order() if n.origin.value == "orphan"],
+        "and nobody is told of an orphan",
+    )

@@ -8,9 +8,12 @@ from hostler.sim.trials.stage import Stage
 from hostler.sim.trials.trial import a_pool, trial
 
 
-@trial("F01", "who waits comes before the refill of the floor", a_pool(
-    warm_count=15, launch_count_max=2, node_count_max=30))
+@trial(
+    "F01",
+    a_pool(warm_count=15, launch_count_max=2, node_count_max=30),
+)
 def refill_yields(stage: Stage) -> None:
+    """Who waits comes before the refill of the floor."""
     stage.wait("100ms")
     tenant = stage.acquire()
     stage.all_held([tenant], within="10s")
@@ -18,9 +21,12 @@ def refill_yields(stage: Stage) -> None:
     stage.warm_up(15)
 
 
-@trial("F02", "waiting holds no launch, and who is urgent goes first when there is room", a_pool(
-    node_count_max=20, waiting_count_max=200))
+@trial(
+    "F02",
+    a_pool(node_count_max=20, waiting_count_max=200),
+)
 def urgent_first(stage: Stage) -> None:
+    """Waiting holds no launch, and who is urgent goes first when there is room."""
     stage.cloud.answers = fail_launches("quota_exceeded")
     low = stage.acquire_many(50)
     stage.wait("1m")
@@ -33,9 +39,12 @@ def urgent_first(stage: Stage) -> None:
     stage.expect(any(each.phase is LeasePhase.WAITING for each in low), "others wait on")
 
 
-@trial("F04", "one who asks for a thousand keeps nobody else waiting for long", a_pool(
-    warm_count=10, node_count_max=10, waiting_count_max=2_000, launch_count_max=10))
+@trial(
+    "F04",
+    a_pool(warm_count=10, node_count_max=10, waiting_count_max=2_000, launch_count_max=10),
+)
 def one_floods(stage: Stage) -> None:
+    """One who asks for a thousand keeps nobody else waiting for long."""
     stage.warm_up(10)
     flood = stage.acquire_many(200, fairness_key="a")
     stage.wait("2s")

@@ -17,10 +17,13 @@ from hostler.sim.trials.trial import PROMPT, a_pool, trial
 _NEVER_BOOTS = replace(PROMPT, never_boots_ppm=1_000_000)
 
 
-@trial("T01", "a broken image stays under its ceiling and stops", a_pool(
-    node_count_max=10, launch_count_max=10, boot_ms=60_000, waiting_count_max=100),
-    cloud=_NEVER_BOOTS)
+@trial(
+    "T01",
+    a_pool(node_count_max=10, launch_count_max=10, boot_ms=60_000, waiting_count_max=100),
+    cloud=_NEVER_BOOTS,
+)
 def broken_image(stage: Stage) -> None:
+    """A broken image stays under its ceiling and stops."""
     tenants = stage.acquire_many(40)
     most = 0
     for _ in range(60):
@@ -31,14 +34,17 @@ def broken_image(stage: Stage) -> None:
     stage.expect(stage.born_count() <= 10 + 5 + 5, "no more than it takes", n=stage.born_count())
     stage.expect(bool(stage.told(EventKind.GROWTH_STOPPED)), "people are told")
     lease = tenants[0].lease
-    is_told = lease is not None and lease.reason in (
-        Reason.GROWTH_STOPPED, Reason.MACHINE_STARTING)
+    is_told = lease is not None and lease.reason in (Reason.GROWTH_STOPPED, Reason.MACHINE_STARTING)
     stage.expect(is_told, "and so is who waits")
 
 
-@trial("T03", "a pool whose machines do not boot goes on by itself after a good one", a_pool(
-    warm_count=3, boot_ms=60_000), cloud=_NEVER_BOOTS)
+@trial(
+    "T03",
+    a_pool(warm_count=3, boot_ms=60_000),
+    cloud=_NEVER_BOOTS,
+)
 def no_boots_for_an_hour(stage: Stage) -> None:
+    """A pool whose machines do not boot goes on by itself after a good one."""
     stage.wait("1h")
     stage.expect(stage.born_count() <= 8 + 5, "few were tried", born=stage.born_count())
     stage.cloud.plan = PROMPT
@@ -46,24 +52,32 @@ def no_boots_for_an_hour(stage: Stage) -> None:
     stage.expect(bool(stage.told(EventKind.GROWTH_RESUMED)), "people are told")
 
 
-@trial("T04", "what is kept of failures costs nothing", a_pool(warm_count=3, boot_ms=30_000),
-    cloud=_NEVER_BOOTS)
+@trial(
+    "T04",
+    a_pool(warm_count=3, boot_ms=30_000),
+    cloud=_NEVER_BOOTS,
+)
 def evidence(stage: Stage) -> None:
+    """What is kept of failures costs nothing."""
     stage.wait("30m")
     kept = [each for breaker in stage.fleet.breakers.in_order() for each in breaker.failures]
     stage.expect(0 < len(kept) <= BOOT_FAILURES_KEPT_MAX, "some are kept", kept=len(kept))
     stage.expect(len(stage.billed()) <= 1, "and none of their machines")
 
 
-@trial("T06", "a floor without demand is left alone", a_pool(warm_count=2, idle_ms=300_000))
+@trial("T06", a_pool(warm_count=2, idle_ms=300_000))
 def quiet_floor(stage: Stage) -> None:
+    """A floor without demand is left alone."""
     stage.wait("8h")
     stage.expect(stage.born_count() == 2, "no churn", born=stage.born_count())
 
 
-@trial("T07", "what is planned is what is done, in one step", a_pool(
-    node_count_max=12, warm_count=2, launch_count_max=12, idle_ms=20_000))
+@trial(
+    "T07",
+    a_pool(node_count_max=12, warm_count=2, launch_count_max=12, idle_ms=20_000),
+)
 def around_the_threshold(stage: Stage) -> None:
+    """What is planned is what is done, in one step."""
     tenants = stage.acquire_many(8)
     stage.all_held(tenants, within="2m")
     stage.warm_up(2)
@@ -77,19 +91,27 @@ def around_the_threshold(stage: Stage) -> None:
     stage.expect(stage.born_count() - len(stage.billed()) == gone, "and nothing goes")
 
 
-@trial("T09", "from cold as many are made as are wanted, and the floors", *(
-    a_pool(f"p{number}", warm_count=1, node_count_max=30, launch_count_max=30)
-    for number in range(8)))
+@trial(
+    "T09",
+    *(
+        a_pool(f"p{number}", warm_count=1, node_count_max=30, launch_count_max=30)
+        for number in range(8)
+    ),
+)
 def cold_start(stage: Stage) -> None:
+    """From cold as many are made as are wanted, and the floors."""
     tenants = [stage.acquire(f"p{number % 8}") for number in range(48)]
     stage.all_held(tenants, within="3m")
     stage.warm_up(8, "")
     stage.expect(stage.born_count() == 48 + 8, "no more", born=stage.born_count())
 
 
-@trial("T10", "a machine that is used up is replaced by one, and no ready one goes", a_pool(
-    warm_count=2, use_count_max=1, idle_ms=10_000))
+@trial(
+    "T10",
+    a_pool(warm_count=2, use_count_max=1, idle_ms=10_000),
+)
 def used_up(stage: Stage) -> None:
+    """A machine that is used up is replaced by one, and no ready one goes."""
     stage.warm_up(2)
     for _ in range(30):
         tenant = stage.acquire()
@@ -101,8 +123,9 @@ def used_up(stage: Stage) -> None:
     stage.expect(len(stage.billed()) == 2, "and two are left")
 
 
-@trial("T12", "with several slots a pool shrinks to none", a_pool(slot_count=5, idle_ms=30_000))
+@trial("T12", a_pool(slot_count=5, idle_ms=30_000))
 def down_to_none(stage: Stage) -> None:
+    """With several slots a pool shrinks to none."""
     tenants = stage.acquire_many(10)
     stage.all_held(tenants, within="2m")
     for tenant in tenants:
@@ -110,10 +133,13 @@ def down_to_none(stage: Stage) -> None:
     stage.until(lambda: not stage.billed(), "none is left", within="2m")
 
 
-@trial("T13", "the ceiling holds when a new server takes over while machines are slow to come",
+@trial(
+    "T13",
     a_pool(node_count_max=5, launch_count_max=5, boot_ms=600_000),
-    cloud=replace(PROMPT, boot_ms=(200_000, 300_000)))
+    cloud=replace(PROMPT, boot_ms=(200_000, 300_000)),
+)
 def taking_over(stage: Stage) -> None:
+    """The ceiling holds when a new server takes over while machines are slow to come."""
     tenants = stage.acquire_many(10)
     for _ in range(8):
         stage.wait("20s")

@@ -21,8 +21,9 @@ from hostler.sim.trials.stage import Stage
 from hostler.sim.trials.trial import PROMPT, a_pool, trial
 
 
-@trial("L01", "a machine that cannot be reached is on its way out until it is confirmed gone")
+@trial("L01")
 def provider_cut_off(stage: Stage) -> None:
+    """A machine that cannot be reached is on its way out until it is confirmed gone."""
     tenant = stage.acquire()
     stage.all_held([tenant], within="2m")
     node_id = tenant.node_id
@@ -39,11 +40,11 @@ def provider_cut_off(stage: Stage) -> None:
 
 @trial(
     "L02",
-    "a pool that is closed with a launch in flight leaves no machine, and the lease is refused",
     cloud=replace(PROMPT, delay_ms=(1, 400)),
     seed_count=5,
 )
 def closing_with_a_launch_in_flight(stage: Stage) -> None:
+    """A pool that is closed with a launch in flight leaves no machine, and the lease is refused."""
     for number in range(5):
         first = stage.acquire()
         stage.wait(stage.world.stream("race", str(number)).between(1, 900))
@@ -61,18 +62,24 @@ def closing_with_a_launch_in_flight(stage: Stage) -> None:
         stage.reopen()
 
 
-@trial("L04", "a server that dies while machines are made finds each of them again", a_pool(
-    warm_count=20, launch_count_max=20))
+@trial(
+    "L04",
+    a_pool(warm_count=20, launch_count_max=20),
+)
 def dying_while_creating(stage: Stage) -> None:
+    """A server that dies while machines are made finds each of them again."""
     stage.crash(at=Boundary.AFTER_CALL_BEFORE_SETTLE)
     stage.warm_up(20, within="15m")
     stage.expect(stage.born_count() == 20, "no machine is made twice", born=stage.born_count())
 
 
-@trial("L05", "machines that never registered are ended too", a_pool(
-    node_count_max=60, launch_count_max=60, warm_count=60, boot_failure_count_max=100),
-    cloud=replace(PROMPT, never_boots_ppm=100_000))
+@trial(
+    "L05",
+    a_pool(node_count_max=60, launch_count_max=60, warm_count=60, boot_failure_count_max=100),
+    cloud=replace(PROMPT, never_boots_ppm=100_000),
+)
 def scaling_down_the_unregistered(stage: Stage) -> None:
+    """Machines that never registered are ended too."""
     stage.wait("30s")
     stage.expect(stage.born_count() > 50, "they are made")
     stage.expect(len(stage.ready()) < len(stage.billed()), "some do not come up")
@@ -81,9 +88,12 @@ def scaling_down_the_unregistered(stage: Stage) -> None:
     stage.until(lambda: not stage.nodes(), "no node is left", within="1m")
 
 
-@trial("L07", "a restart before the machine's id was written down makes no second machine", a_pool(
-    warm_count=1))
+@trial(
+    "L07",
+    a_pool(warm_count=1),
+)
 def dying_before_the_id(stage: Stage) -> None:
+    """A restart before the machine's id was written down makes no second machine."""
     stage.configure(warm_count=0, idle_ms=1_000)
     stage.until(lambda: not stage.nodes(), "it begins empty", within="5m")
     before = stage.born_count()
@@ -98,16 +108,20 @@ def dying_before_the_id(stage: Stage) -> None:
     stage.expect(stage.born_count() == before + 2, "one machine each", born=stage.born_count())
 
 
-@trial("L08", "lost answers never make two machines of one", a_pool(
-    warm_count=60, node_count_max=60, launch_count_max=60),
-    cloud=replace(PROMPT, is_answer_lost_ppm=50_000))
+@trial(
+    "L08",
+    a_pool(warm_count=60, node_count_max=60, launch_count_max=60),
+    cloud=replace(PROMPT, is_answer_lost_ppm=50_000),
+)
 def lost_answers(stage: Stage) -> None:
+    """Lost answers never make two machines of one."""
     stage.warm_up(60, within="1h")
     stage.expect(stage.born_count() == 60, "exactly as many as wanted", born=stage.born_count())
 
 
-@trial("L10", "where one type is not to be had another is taken, and nobody sees an error")
+@trial("L10")
 def falling_back_to_another_type(stage: Stage) -> None:
+    """Where one type is not to be had another is taken, and nobody sees an error."""
     stage.cloud.answers = fail_launches("capacity_unavailable", offer="small")
     tenant = stage.acquire()
     stage.all_held([tenant], within="3m")
@@ -115,16 +129,25 @@ def falling_back_to_another_type(stage: Stage) -> None:
     stage.expect(machine.offer == "large", "the other type serves")
 
 
-@trial("L11", "what the provider has forgotten is closed; an unknown launch stays open until known",
-    a_pool(node_count_max=2))
+@trial(
+    "L11",
+    a_pool(node_count_max=2),
+)
 def forgotten_by_the_provider(stage: Stage) -> None:
+    """What the provider has forgotten is closed; an unknown launch stays open until known."""
     stage.all_held([stage.acquire()], within="2m")
     (machine,) = stage.billed()
     stage.crash(down="3h")
     stage.cloud.end(machine, "ended by somebody else")
     stage.wait("3h")
-    stage.until(lambda: stage.fleet.nodes.get(machine.node_id) is None or stage.fleet.nodes[
-        machine.node_id].phase is NodePhase.RETIRED, "its record is closed", within="5m")
+    stage.until(
+        lambda: (
+            stage.fleet.nodes.get(machine.node_id) is None
+            or stage.fleet.nodes[machine.node_id].phase is NodePhase.RETIRED
+        ),
+        "its record is closed",
+        within="5m",
+    )
     stage.cloud.plan = replace(
         stage.cloud.plan, is_unknown_ppm=1_000_000, list_lag_ms=(90_000, 90_000)
     )
@@ -135,12 +158,19 @@ def forgotten_by_the_provider(stage: Stage) -> None:
     stage.until(lambda: len(stage.billed()) == 1, "what came of the others is ended", within="10m")
 
 
-@trial("L13", "a machine taken away while it is made is replaced, and no second stays",
-    a_pool(warm_count=1))
+@trial(
+    "L13",
+    a_pool(warm_count=1),
+)
 def taken_while_created(stage: Stage) -> None:
+    """A machine taken away while it is made is replaced, and no second stays."""
     for _ in range(5):
-        stage.until(lambda: bool(stage.nodes(NodePhase.REQUESTED, NodePhase.STARTING)),
-            "one is asked for", within="10m", step=100)
+        stage.until(
+            lambda: bool(stage.nodes(NodePhase.REQUESTED, NodePhase.STARTING)),
+            "one is asked for",
+            within="10m",
+            step=100,
+        )
         for machine in stage.billed():
             stage.cloud.end(machine, "taken back")
         stage.wait("1s")
@@ -148,8 +178,9 @@ def taken_while_created(stage: Stage) -> None:
     stage.expect(len(stage.billed()) == 1, "one is left")
 
 
-@trial("L14", "closing everything says what is held, and ends machines before it forgets them")
+@trial("L14")
 def closing_for_good(stage: Stage) -> None:
+    """Closing everything says what is held, and ends machines before it forgets them."""
     tenants = stage.acquire_many(3)
     stage.all_held(tenants, within="2m")
     stage.close_pools()
@@ -162,9 +193,12 @@ def closing_for_good(stage: Stage) -> None:
     stage.expect(bool(stage.fleet.nodes.rows), "the ledger is the last to go")
 
 
-@trial("L16", "of requests that are cancelled only the warm floor remains", a_pool(
-    warm_count=1, idle_ms=60_000))
+@trial(
+    "L16",
+    a_pool(warm_count=1, idle_ms=60_000),
+)
 def cancelled_requests(stage: Stage) -> None:
+    """Of requests that are cancelled only the warm floor remains."""
     rng = stage.world.stream("script")
     for tenant in stage.acquire_many(20):
         stage.world.after(rng.below(30_000), tenant.leave)
@@ -173,10 +207,13 @@ def cancelled_requests(stage: Stage) -> None:
     stage.expect(len(stage.free()) == 1, "and is free")
 
 
-@trial("L17", "each machine is told again to end, however often the server dies meanwhile", a_pool(
-    warm_count=1, idle_ms=1_000), cloud=replace(PROMPT, list_lag_ms=(90_000, 90_000),
-    stop_ms=(5_000, 5_000)))
+@trial(
+    "L17",
+    a_pool(warm_count=1, idle_ms=1_000),
+    cloud=replace(PROMPT, list_lag_ms=(90_000, 90_000), stop_ms=(5_000, 5_000)),
+)
 def dying_after_each_stop(stage: Stage) -> None:
+    """Each machine is told again to end, however often the server dies meanwhile."""
     tenants = stage.acquire_many(10)
     stage.all_held(tenants, within="5m")
     for tenant in tenants:
@@ -186,9 +223,12 @@ def dying_after_each_stop(stage: Stage) -> None:
     stage.until(lambda: len(stage.billed()) == 1, "all of them are ended", within="5m")
 
 
-@trial("L19", "an answer that is lost loses no lease, and what nobody takes up frees itself",
-    a_pool(node_count_max=4, slot_count=10, waiting_count_max=200))
+@trial(
+    "L19",
+    a_pool(node_count_max=4, slot_count=10, waiting_count_max=200),
+)
 def lost_lease_answers(stage: Stage) -> None:
+    """An answer that is lost loses no lease, and what nobody takes up frees itself."""
     stage.network.plan = NetworkPlan(is_request_lost_ppm=300_000)
     tenants = stage.acquire_many(40, ack_ms=30_000)
     stage.crash(at=Boundary.AFTER_COMMIT_BEFORE_KEEP)
@@ -204,13 +244,17 @@ def lost_lease_answers(stage: Stage) -> None:
         tenant.leave()
     silent = stage.acquire(ack_ms=10_000)
     silent.fall_silent()
-    stage.until(lambda: silent.outcome is LeaseOutcome.UNACKNOWLEDGED, "it frees itself",
-        within="1m")
+    stage.until(
+        lambda: silent.outcome is LeaseOutcome.UNACKNOWLEDGED, "it frees itself", within="1m"
+    )
 
 
-@trial("L20", "releases that are lost free their slots by time", a_pool(
-    node_count_max=8, slot_count=10, lease_ms=120_000, waiting_count_max=200))
+@trial(
+    "L20",
+    a_pool(node_count_max=8, slot_count=10, lease_ms=120_000, waiting_count_max=200),
+)
 def lost_releases(stage: Stage) -> None:
+    """Releases that are lost free their slots by time."""
     tenants = stage.acquire_many(80)
     stage.all_held(tenants, within="3m")
     stage.network.plan = NetworkPlan(is_request_lost_ppm=50_000)
@@ -221,9 +265,12 @@ def lost_releases(stage: Stage) -> None:
     stage.expect(0 < len(late) < 20, "those that were late are told apart", late=len(late))
 
 
-@trial("L22", "a request without a time has the pool's, and cannot have more",
-    a_pool(lease_ms=90_000, lease_ms_max=300_000))
+@trial(
+    "L22",
+    a_pool(lease_ms=90_000, lease_ms_max=300_000),
+)
 def no_time_given(stage: Stage) -> None:
+    """A request without a time has the pool's, and cannot have more."""
     tenant = stage.acquire()
     stage.all_held([tenant], within="2m")
     lease = tenant.lease
@@ -231,28 +278,37 @@ def no_time_given(stage: Stage) -> None:
     stage.expect(lease is not None and lease.ends_at_ms is not None, "and its end is known")
     greedy = stage.acquire(lease_ms=90_001)
     stage.wait("1s")
-    stage.expect(greedy.refusal is not None and greedy.refusal.code == "lease_ms_invalid",
-        "more is refused")
+    stage.expect(
+        greedy.refusal is not None and greedy.refusal.code == "lease_ms_invalid", "more is refused"
+    )
     stage.until(lambda: not tenant.is_held, "heartbeats do not make it longer", within="6m")
 
 
-@trial("L25", "a machine whose agent is dead is ended, leased or idle", a_pool(warm_count=1),
-    machines=MachinePlan(agent_returns_ms=(36_000_000, 36_000_000)))
+@trial(
+    "L25",
+    a_pool(warm_count=1),
+    machines=MachinePlan(agent_returns_ms=(36_000_000, 36_000_000)),
+)
 def dead_agents(stage: Stage) -> None:
+    """A machine whose agent is dead is ended, leased or idle."""
     tenant = stage.acquire()
     stage.all_held([tenant], within="2m")
     stage.warm_up(1)
     old = {machine.machine_id for machine in stage.billed()}
     for machine in stage.hardware.running():
         machine.crash_agent()
-    stage.until(lambda: not old & {each.machine_id for each in stage.billed()},
-        "both machines are ended", within="3m")
+    stage.until(
+        lambda: not old & {each.machine_id for each in stage.billed()},
+        "both machines are ended",
+        within="3m",
+    )
     stage.expect(tenant.outcome is LeaseOutcome.NODE_LOST, "the lease says so")
     stage.warm_up(1)
 
 
-@trial("L26", "looking at a machine renews nothing", a_pool(lease_ms=3_600_000))
+@trial("L26", a_pool(lease_ms=3_600_000))
 def looking_renews_nothing(stage: Stage) -> None:
+    """Looking at a machine renews nothing."""
     tenant = stage.acquire()
     stage.all_held([tenant], within="2m")
     tenant.fall_silent()
@@ -265,14 +321,19 @@ def looking_renews_nothing(stage: Stage) -> None:
     stage.until(lambda: tenant.outcome is LeaseOutcome.EXPIRED, "it expires", within="6m")
 
 
-@trial("L28", "of many made at once that break half way, each is served or says why, none is left",
-    a_pool(node_count_max=32, launch_count_max=32))
+@trial(
+    "L28",
+    a_pool(node_count_max=32, launch_count_max=32),
+)
 def breaking_half_way(stage: Stage) -> None:
+    """Of many made at once that break half way, each is served or says why, none is left."""
     broken: dict[str, None] = {}
 
     def answers(command: object) -> object:
-        if isinstance(command, LaunchMachine) and len(broken) < 8 and (
-            command.node_id not in broken
+        if (
+            isinstance(command, LaunchMachine)
+            and len(broken) < 8
+            and (command.node_id not in broken)
         ):
             broken[command.node_id] = None
             return failure("outcome_unknown")
@@ -284,9 +345,12 @@ def breaking_half_way(stage: Stage) -> None:
     stage.expect(len(stage.billed()) == 32, "no machine beyond the leases", n=len(stage.billed()))
 
 
-@trial("L23", "what nobody could end while the server was away is ended when it is back",
-    a_pool(node_count_max=10, lease_ms=600_000))
+@trial(
+    "L23",
+    a_pool(node_count_max=10, lease_ms=600_000),
+)
 def away_for_hours(stage: Stage) -> None:
+    """What nobody could end while the server was away is ended when it is back."""
     tenants = stage.acquire_many(5)
     stage.all_held(tenants, within="2m")
     for tenant in tenants:
@@ -296,5 +360,3 @@ def away_for_hours(stage: Stage) -> None:
     stage.until(lambda: not stage.held(tenants), "they are over", within="11m")
     stage.until(lambda: not stage.billed(), "and their machines are ended", within="5m")
     stage.expect(len(stage.told(EventKind.LEASE_SETTLED)) == 5, "each is told once")
-
-

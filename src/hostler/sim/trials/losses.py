@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hostler.base.ids import MachineId
 from hostler.core.events import EventKind
 from hostler.model.command import LaunchMachine
 from hostler.model.lease import LeaseOutcome
@@ -18,9 +19,12 @@ _SPOT = (
 )
 
 
-@trial("P01", "a machine taken away is replaced, and its lease says how it ended", a_pool(
-    node_count_min=1))
+@trial(
+    "P01",
+    a_pool(node_count_min=1),
+)
 def taken_away(stage: Stage) -> None:
+    """A machine taken away is replaced, and its lease says how it ended."""
     tenant = stage.acquire()
     stage.all_held([tenant], within="2m")
     stage.cloud.end(stage.machine_of(tenant.node_id), "taken back")
@@ -32,27 +36,35 @@ def taken_away(stage: Stage) -> None:
     stage.all_held([again], within="1m")
 
 
-@trial("P03", "when a provider replaces machines by itself the old are closed and the new ended",
-    a_pool(warm_count=5))
+@trial(
+    "P03",
+    a_pool(warm_count=5),
+)
 def replaced_by_the_provider(stage: Stage) -> None:
+    """When a provider replaces machines by itself the old are closed and the new ended."""
     stage.warm_up(5)
     for machine in stage.billed():
         stage.cloud.end(machine, "replaced")
         command = LaunchMachine(
-            node_id=machine.node_id, epoch=machine.epoch, pool="p", tier="cloud",
-            provider="cloud", offer="small",
+            node_id=machine.node_id,
+            epoch=machine.epoch,
+            pool="p",
+            tier="cloud",
+            provider="cloud",
+            offer="small",
         )
-        stage.cloud.bring(CloudMachine(machine.machine_id.replace("m-", "x-"), command,
-                                       stage.world.now_ms))
+        stage.cloud.bring(
+            CloudMachine(MachineId(f"x-{machine.machine_id}"), command, stage.world.now_ms)
+        )
     foreign = [each for each in stage.billed() if each.machine_id.startswith("x-")]
-    stage.until(lambda: not any(each.exists for each in foreign), "the new are ended",
-        within="10m")
+    stage.until(lambda: not any(each.exists for each in foreign), "the new are ended", within="10m")
     stage.warm_up(5)
     stage.expect(len(stage.billed()) == 5, "and five of ours are there")
 
 
-@trial("P06", "a machine that stands still for long is noticed, and its lease says so")
+@trial("P06")
 def stands_still(stage: Stage) -> None:
+    """A machine that stands still for long is noticed, and its lease says so."""
     tenant = stage.acquire()
     stage.all_held([tenant], within="2m")
     node_id = tenant.node_id
@@ -65,15 +77,19 @@ def stands_still(stage: Stage) -> None:
     stage.expect(node.health is Health.LOST or node.phase is NodePhase.RETIRED, "nobody has it")
 
 
-@trial("P07", "what is lost twice is tried where nobody takes it back", a_pool(tiers=_SPOT))
+@trial("P07", a_pool(tiers=_SPOT))
 def lost_twice(stage: Stage) -> None:
+    """What is lost twice is tried where nobody takes it back."""
     for _ in range(2):
         tenant = stage.acquire()
         stage.all_held([tenant], within="2m")
         stage.expect(stage.fleet.nodes[tenant.node_id].tier == "spot", "the cheap one")
         stage.cloud.end(stage.machine_of(tenant.node_id), "taken back")
-        stage.until(lambda last=tenant: last.outcome is LeaseOutcome.NODE_LOST,  # type: ignore[misc]  # bound early
-            "it is lost", within="1m")
+        stage.until(
+            lambda last=tenant: last.outcome is LeaseOutcome.NODE_LOST,  # type: ignore[misc]  # bound early
+            "it is lost",
+            within="1m",
+        )
     stage.cloud.answers = fail_launches("capacity_unavailable", tier="spot")
     again = stage.acquire()
     stage.all_held([again], within="2m")

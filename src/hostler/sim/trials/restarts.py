@@ -13,8 +13,9 @@ from hostler.sim.trials.stage import Stage
 from hostler.sim.trials.trial import PROMPT, a_pool, trial
 
 
-@trial("R02", "agents come back under their leases", a_pool(node_count_max=20, launch_count_max=20))
+@trial("R02", a_pool(node_count_max=20, launch_count_max=20))
 def agents_restart(stage: Stage) -> None:
+    """Agents come back under their leases."""
     tenants = stage.acquire_many(20)
     stage.all_held(tenants, within="2m")
     for _ in range(3):
@@ -28,9 +29,12 @@ def agents_restart(stage: Stage) -> None:
     stage.expect(stage.truth.leased_start_count == 20, "and their machines are reached")
 
 
-@trial("R03", "a change of settings forgets no machine that is to end", a_pool(node_count_max=10,
-    launch_count_max=10))
+@trial(
+    "R03",
+    a_pool(node_count_max=10, launch_count_max=10),
+)
 def settings_change_while_ending(stage: Stage) -> None:
+    """A change of settings forgets no machine that is to end."""
     tenants = stage.acquire_many(10)
     stage.all_held(tenants, within="2m")
     stage.cloud.answers = lambda command: (
@@ -48,8 +52,9 @@ def settings_change_while_ending(stage: Stage) -> None:
     stage.until(lambda: not stage.billed(), "and then are gone", within="3m")
 
 
-@trial("R05", "a full disk stops new leases and nothing else", a_pool(warm_count=1))
+@trial("R05", a_pool(warm_count=1))
 def full_disk(stage: Stage) -> None:
+    """A full disk stops new leases and nothing else."""
     first = stage.acquire()
     stage.all_held([first], within="2m")
     stage.warm_up(1)
@@ -63,22 +68,30 @@ def full_disk(stage: Stage) -> None:
     stage.all_held([first, second], within="1m")
 
 
-@trial("R06", "a machine that cannot speak to us is not warm", a_pool(warm_count=1))
+@trial("R06", a_pool(warm_count=1))
 def cannot_speak(stage: Stage) -> None:
+    """A machine that cannot speak to us is not warm."""
     stage.warm_up(1)
     (node,) = stage.free()
     stage.cut_off(node.node_id)
-    stage.until(lambda: stage.fleet.nodes[node.node_id].health is not Health.LIVE,
-        "it leaves the warm count", within="1m")
+    stage.until(
+        lambda: stage.fleet.nodes[node.node_id].health is not Health.LIVE,
+        "it leaves the warm count",
+        within="1m",
+    )
     stage.warm_up(1, within="30s")
     tenant = stage.acquire()
     stage.all_held([tenant], within="30s")
     stage.expect(tenant.node_id != node.node_id, "and nobody is sent there")
 
 
-@trial("R08", "what is ending is not there: as many are made as are wanted", a_pool(
-    node_count_max=40, launch_count_max=40), cloud=replace(PROMPT, stop_ms=(300_000, 300_000)))
+@trial(
+    "R08",
+    a_pool(node_count_max=40, launch_count_max=40),
+    cloud=replace(PROMPT, stop_ms=(300_000, 300_000)),
+)
 def ending_and_wanted(stage: Stage) -> None:
+    """What is ending is not there: as many are made as are wanted."""
     tenants = stage.acquire_many(15)
     stage.all_held(tenants, within="2m")
     for tenant in tenants:

@@ -13,9 +13,12 @@ from hostler.sim.trials.stage import Stage
 from hostler.sim.trials.trial import a_pool, trial
 
 
-@trial("X02", "what a tenant left is cleared away before the next one, and it is on record", a_pool(
-    node_count_max=1, has_clean_up=True))
+@trial(
+    "X02",
+    a_pool(node_count_max=1, has_clean_up=True),
+)
 def scrubbed(stage: Stage) -> None:
+    """What a tenant left is cleared away before the next one, and it is on record."""
     first = stage.acquire(fairness_key="a")
     stage.all_held([first], within="2m")
     first.work()
@@ -34,8 +37,9 @@ def scrubbed(stage: Stage) -> None:
     stage.expect(node.last_tenant is not None and node.last_tenant.fairness_key == "a", "by whom")
 
 
-@trial("X04", "a machine for one tenant serves no other", a_pool(use_count_max=1))
+@trial("X04", a_pool(use_count_max=1))
 def single_use(stage: Stage) -> None:
+    """A machine for one tenant serves no other."""
     seen = set()
     for number in range(5):
         tenant = stage.acquire(fairness_key=f"k{number}")
@@ -47,9 +51,13 @@ def single_use(stage: Stage) -> None:
     stage.until(lambda: not stage.billed(), "and each ends", within="2m")
 
 
-@trial("X05", "after a lease that ran out its machine is ended, with all that runs", a_pool(
-    lease_ms=60_000, node_count_max=2), machines=MachinePlan(strays_ppm=1_000_000))
+@trial(
+    "X05",
+    a_pool(lease_ms=60_000, node_count_max=2),
+    machines=MachinePlan(strays_ppm=1_000_000),
+)
 def ran_out(stage: Stage) -> None:
+    """After a lease that ran out its machine is ended, with all that runs."""
     tenant = stage.acquire()
     stage.all_held([tenant], within="2m")
     tenant.work()
@@ -60,12 +68,14 @@ def ran_out(stage: Stage) -> None:
     following = stage.acquire()
     stage.all_held([following], within="2m")
     stage.expect(following.node_id != node_id, "the next one has another machine")
-    stage.until(lambda: stage.fleet.nodes[node_id].phase is NodePhase.RETIRED, "it is ended",
-        within="2m")
+    stage.until(
+        lambda: stage.fleet.nodes[node_id].phase is NodePhase.RETIRED, "it is ended", within="2m"
+    )
 
 
-@trial("X07", "who shows the papers of another node does not become it", a_pool(node_count_max=3))
+@trial("X07", a_pool(node_count_max=3))
 def papers_of_another(stage: Stage) -> None:
+    """Who shows the papers of another node does not become it."""
     tenants = stage.acquire_many(2)
     stage.all_held(tenants, within="2m")
     one, other = (stage.machine_of(each.node_id) for each in tenants)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec.structs import fields, replace
 
-from hostler.base.ids import NodeId
+from hostler.base.ids import MachineId, NodeId
 from hostler.base.units import duration_ms
 from hostler.core.events import Event, EventKind
 from hostler.core.fleet import Fleet
@@ -165,7 +165,7 @@ class Stage(History):
 
     def machine_of(self, node_id: str) -> CloudMachine:
         """Return the machine behind a node."""
-        return self.cloud.machines[self.fleet.nodes[node_id].machine_id]
+        return self.cloud.machines[MachineId(str(self.fleet.nodes[node_id].machine_id))]
 
     # -- who asks for what -------------------------------------------------------------------
 

@@ -20,9 +20,13 @@ from hostler.sim.trials.trial import PROMPT, a_pool, trial
 _NEVER_BOOTS = replace(PROMPT, never_boots_ppm=1_000_000)
 
 
-@trial("S01", "what never gets ready can be ended at any time, and ends at its limit", a_pool(
-    warm_count=1, boot_ms=120_000), cloud=_NEVER_BOOTS)
+@trial(
+    "S01",
+    a_pool(warm_count=1, boot_ms=120_000),
+    cloud=_NEVER_BOOTS,
+)
 def never_ready(stage: Stage) -> None:
+    """What never gets ready can be ended at any time, and ends at its limit."""
     stage.wait("5s")
     (first,) = stage.billed()
     stage.drain(first.node_id, within="10s")
@@ -34,9 +38,12 @@ def never_ready(stage: Stage) -> None:
     stage.warm_up(1, within="30m")
 
 
-@trial("S02", "what takes long to end holds no lease, counts as a machine, and is told", a_pool(
-    node_count_max=2, lease_per_key_max=1))
+@trial(
+    "S02",
+    a_pool(node_count_max=2, lease_per_key_max=1),
+)
 def slow_to_end(stage: Stage) -> None:
+    """What takes long to end holds no lease, counts as a machine, and is told."""
     first = stage.acquire(fairness_key="k")
     stage.all_held([first], within="2m")
     node_id = first.node_id
@@ -50,14 +57,17 @@ def slow_to_end(stage: Stage) -> None:
     stage.wait("2h")
     stage.expect(stage.fleet.nodes[node_id].phase is NodePhase.STOPPING, "it is still ending")
     stage.expect(not third.is_held, "and counts against the ceiling")
-    stage.expect(third.lease is not None and third.lease.reason is Reason.LIMIT_REACHED,
-        "which is what who waits is told")
+    stage.expect(
+        third.lease is not None and third.lease.reason is Reason.LIMIT_REACHED,
+        "which is what who waits is told",
+    )
     stage.cloud.answers = None
     stage.all_held([third], within="3m")
 
 
-@trial("S04", "an odd error each time sets that type aside, and another serves")
+@trial("S04")
 def odd_errors(stage: Stage) -> None:
+    """An odd error each time sets that type aside, and another serves."""
     stage.cloud.answers = fail_launches("defect", offer="small", message="Traceback: odd")
     tenant = stage.acquire()
     stage.all_held([tenant], within="5m")
@@ -68,18 +78,24 @@ def odd_errors(stage: Stage) -> None:
     stage.expect(any("odd" in message for message in kept), "the error is kept", kept=kept)
 
 
-@trial("S05", "what fails at once is replaced within one sweep", a_pool(
-    warm_count=15, launch_count_max=30))
+@trial(
+    "S05",
+    a_pool(warm_count=15, launch_count_max=30),
+)
 def failing_at_once(stage: Stage) -> None:
+    """What fails at once is replaced within one sweep."""
     stage.wait("1s")
     for machine in stage.billed()[:5]:
         stage.cloud.end(machine, "failed")
     stage.warm_up(15, within="90s")
 
 
-@trial("S07", "who waits is served from warm stock while settings change", a_pool(
-    warm_count=3, idle_ms=60_000, lease_per_key_max=1, node_count_max=8))
+@trial(
+    "S07",
+    a_pool(warm_count=3, idle_ms=60_000, lease_per_key_max=1, node_count_max=8),
+)
 def settings_change(stage: Stage) -> None:
+    """Who waits is served from warm stock while settings change."""
     stage.warm_up(3)
     for number in range(10):
         stage.configure(idle_ms=60_000 + number, waiting_count_max=50 + number)
@@ -89,12 +105,26 @@ def settings_change(stage: Stage) -> None:
         stage.wait("1s")
 
 
-@trial("S08", "free, held and ending are all there is, whatever goes wrong", a_pool(
-    node_count_max=10, slot_count=3, lease_ms=30_000, use_count_max=20, idle_ms=20_000,
-    has_clean_up=True),
-    cloud=replace(PROMPT, is_failing_ppm=20_000, is_answer_lost_ppm=20_000,
-    is_unknown_ppm=20_000, never_boots_ppm=20_000))
+@trial(
+    "S08",
+    a_pool(
+        node_count_max=10,
+        slot_count=3,
+        lease_ms=30_000,
+        use_count_max=20,
+        idle_ms=20_000,
+        has_clean_up=True,
+    ),
+    cloud=replace(
+        PROMPT,
+        is_failing_ppm=20_000,
+        is_answer_lost_ppm=20_000,
+        is_unknown_ppm=20_000,
+        never_boots_ppm=20_000,
+    ),
+)
 def everything_at_two_percent(stage: Stage) -> None:
+    """Free, held and ending are all there is, whatever goes wrong."""
     rng = stage.world.stream("script")
     outcomes = (*[LeaseOutcome.HEALTHY] * 48, LeaseOutcome.POISON)
     for number in range(300):
@@ -117,21 +147,32 @@ def everything_at_two_percent(stage: Stage) -> None:
         stage.expect(not node.lease_count, "every slot is free again", node=node.node_id)
 
 
-@trial("S10", "an order that is never filled ages out, and another tier serves", a_pool(
-    tiers=(TierPlan(name="spot", node_count_max=2, is_interruptible=True),
-           TierPlan(name="steady", node_count_max=2))))
+@trial(
+    "S10",
+    a_pool(
+        tiers=(
+            TierPlan(name="spot", node_count_max=2, is_interruptible=True),
+            TierPlan(name="steady", node_count_max=2),
+        )
+    ),
+)
 def never_filled(stage: Stage) -> None:
+    """An order that is never filled ages out, and another tier serves."""
     stage.cloud.answers = fail_launches("outcome_unknown", tier="spot")
     tenant = stage.acquire()
     stage.all_held([tenant], within="10m")
     stage.expect(stage.fleet.nodes[tenant.node_id].tier == "steady", "the other tier")
-    stage.until(lambda: len(stage.nodes()) == 1, "what was never filled counts no more",
-        within="10m")
+    stage.until(
+        lambda: len(stage.nodes()) == 1, "what was never filled counts no more", within="10m"
+    )
 
 
-@trial("S11", "a pool that cannot grow stops no other", *(
-    a_pool(f"p{number}", node_count_max=2) for number in range(10)))
+@trial(
+    "S11",
+    *(a_pool(f"p{number}", node_count_max=2) for number in range(10)),
+)
 def one_cannot_grow(stage: Stage) -> None:
+    """A pool that cannot grow stops no other."""
     stage.cloud.answers = fail_launches("capacity_unavailable", pool="p0")
     stuck = stage.acquire("p0")
     others = [stage.acquire(f"p{number}") for number in range(1, 10)]
@@ -139,9 +180,12 @@ def one_cannot_grow(stage: Stage) -> None:
     stage.expect(stuck.phase is LeasePhase.WAITING, "one waits")
 
 
-@trial("S13", "an answer about nothing, or about two, is not believed, and all goes on", a_pool(
-    node_count_max=4))
+@trial(
+    "S13",
+    a_pool(node_count_max=4),
+)
 def odd_descriptions(stage: Stage) -> None:
+    """An answer about nothing, or about two, is not believed, and all goes on."""
     stage.hardware.set_plan(MachinePlan(agent_returns_ms=(20_000, 25_000)))
     tenants = stage.acquire_many(2)
     stage.all_held(tenants, within="2m")
@@ -163,9 +207,13 @@ def odd_descriptions(stage: Stage) -> None:
     stage.expect(not facts, "and nothing was made up", facts=len(facts))
 
 
-@trial("S14", "a build that fails before its first word leaves nothing behind", a_pool(
-    warm_count=5, boot_ms=20_000), cloud=_NEVER_BOOTS)
+@trial(
+    "S14",
+    a_pool(warm_count=5, boot_ms=20_000),
+    cloud=_NEVER_BOOTS,
+)
 def failing_before_the_first_word(stage: Stage) -> None:
+    """A build that fails before its first word leaves nothing behind."""
     stage.wait("30m")
     stage.cloud.plan = PROMPT
     stage.warm_up(5, within="30m")
@@ -173,5 +221,3 @@ def failing_before_the_first_word(stage: Stage) -> None:
     for node in stage.nodes():
         is_fine = node.phase is NodePhase.READY or node.phase_since_at_ms > old_ms
         stage.expect(is_fine, "nothing waits for nobody", node=node.node_id)
-
-

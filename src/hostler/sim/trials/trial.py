@@ -1,7 +1,8 @@
 """What a trial is, and the table of all of them.
 
 A theme is a module full of scripts; each script is entered into the table by `@trial`, with the
-name by which its complaint is known, what is right in a few words, and the fleet that it is about.
+name by which its complaint is known and the fleet that it is about; its docstring says what is
+right.
 """
 
 from __future__ import annotations
@@ -75,9 +76,7 @@ class PoolOf(msgspec.Struct, frozen=True):
 def a_pool(name: str = "p", **fields: Any) -> PoolOf:
     """Return a pool with one elastic tier `cloud`; fields of the tier are given beside its own."""
     tier = {key: fields.pop(key) for key in list(fields) if key in _TIER_FIELDS}
-    tiers = fields.pop("tiers", None) or (
-        TierPlan(name="cloud", **{"node_count_max": 20, **tier}),
-    )
+    tiers = fields.pop("tiers", None) or (TierPlan(name="cloud", **{"node_count_max": 20, **tier}),)
     plan = {key: fields.pop(key) for key in list(fields) if key in _POOL_FIELDS}
     return PoolOf(PoolPlan(**{"lease_ms": 600_000, **plan, "name": name, "tiers": tiers}), fields)
 
@@ -87,7 +86,6 @@ TABLE: dict[str, Trial] = {}
 
 def trial(
     name: str,
-    right: str,
     *pools: PoolOf,
     settings: SettingsPlan | None = None,
     **more: Any,
@@ -98,7 +96,7 @@ def trial(
         given = pools or (a_pool(),)
         TABLE[name] = Trial(
             name=name,
-            right=right,
+            right=" ".join((script.__doc__ or "").split()),
             script=script,
             fleet=FleetPlan(
                 pools=tuple(each.plan for each in given), settings=settings or REMEMBERING

@@ -116,9 +116,7 @@ def _check_growth(fleet: Fleet, node: Node) -> None:
     if pool is None or node.phase is not NodePhase.REQUESTED or fleet.replicas.rows:
         return
     count = fleet.index.nodes_by_use.count
-    coming = sum(
-        count(use_key(pool.name, use)) for use in (Use.INCOMING, Use.INCOMING_SPARE)
-    )
+    coming = sum(count(use_key(pool.name, use)) for use in (Use.INCOMING, Use.INCOMING_SPARE))
     line = sum(wanted for _, wanted in fleet.index.leases_waiting.demand(pool.name))
     wanted = -(-line // pool.slot_count) + idle_floor(fleet, pool) + pool.spare_count
     if coming > wanted + pool.rollout.surge_count_max:
@@ -129,4 +127,3 @@ def _check_growth(fleet: Fleet, node: Node) -> None:
             coming=coming,
             wanted=wanted,
         )
-

@@ -16,9 +16,12 @@ from hostler.sim.trials.stage import Stage
 from hostler.sim.trials.trial import a_pool, trial
 
 
-@trial("M01", "each attempt that failed names its type, its place, its code and what is next",
-    a_pool(tiers=(TierPlan(name="a", node_count_max=2), TierPlan(name="b", node_count_max=2))))
+@trial(
+    "M01",
+    a_pool(tiers=(TierPlan(name="a", node_count_max=2), TierPlan(name="b", node_count_max=2))),
+)
 def each_attempt(stage: Stage) -> None:
+    """Each attempt that failed names its type, its place, its code and what is next."""
     stage.cloud.answers = fail_launches("quota_exceeded", tier="a", message="quota of a is 0")
     tenant = stage.acquire()
     stage.all_held([tenant], within="2m")
@@ -32,10 +35,15 @@ def each_attempt(stage: Stage) -> None:
     stage.expect(all(each.until_at_ms > stage.fleet.now_ms for each in pauses), "what is next")
 
 
-@trial("M02", "a pool that does not grow says which of its bounds it is, with numbers",
-    a_pool("full", node_count_max=1), a_pool("quota"), a_pool("throttled"),
-    a_pool("broken", boot_ms=20_000, boot_failure_count_max=2))
+@trial(
+    "M02",
+    a_pool("full", node_count_max=1),
+    a_pool("quota"),
+    a_pool("throttled"),
+    a_pool("broken", boot_ms=20_000, boot_failure_count_max=2),
+)
 def five_obstacles(stage: Stage) -> None:
+    """A pool that does not grow says which of its bounds it is, with numbers."""
     stage.configure("throttled", provider="slow")
     stage.wait("1s")
     first = stage.acquire("full")
@@ -59,15 +67,18 @@ def five_obstacles(stage: Stage) -> None:
                 stage.expect(any(each.isdigit() for each in why.detail), "with numbers", why=why)
     stage.hardware.boots_in = None
     wanted = {
-        "full": Reason.LIMIT_REACHED, "quota": Reason.OFFER_COOLING_DOWN,
-        "throttled": Reason.PROVIDER_PAUSED, "broken": Reason.GROWTH_STOPPED,
+        "full": Reason.LIMIT_REACHED,
+        "quota": Reason.OFFER_COOLING_DOWN,
+        "throttled": Reason.PROVIDER_PAUSED,
+        "broken": Reason.GROWTH_STOPPED,
     }
     for name, reason in wanted.items():
         stage.expect(reason in seen[name], f"{name} says {reason.value}", seen=seen[name])
 
 
-@trial("M05", "a lease whose machine was taken says so in words")
+@trial("M05")
 def taken_says_so(stage: Stage) -> None:
+    """A lease whose machine was taken says so in words."""
     tenant = stage.acquire()
     stage.all_held([tenant], within="2m")
     stage.cloud.end(stage.machine_of(tenant.node_id), "taken back")
