@@ -34,7 +34,6 @@ THEMES: Final = (
     "calendars",
     "words",
     "reuse",
-    "money",
 )
 """Modules of trials, in the order of the list of complaints."""
 
