@@ -49,7 +49,7 @@ class Checkers:
         """Check a step before it is committed."""
         self.step_count += 1
         self.promises.attempted(inputs)
-        _hold(fleet)
+        _hold(fleet, delta)
         if delta.dispatches and not delta.is_durable:
             raise Violation("dispatch_without_commit", "a command leaves that no commit holds")
         kinds = ",".join(str(type(one).__struct_config__.tag) for one in inputs)
@@ -113,8 +113,10 @@ class Checkers:
         self.promises.check(fleet)
 
 
-def _hold(fleet: Fleet) -> None:
+def _hold(fleet: Fleet, delta: Delta | None = None) -> None:
     try:
+        if delta is not None:
+            invariants.check_changed(fleet, delta)
         invariants.check_all(fleet)
     except Defect as defect:
         raise Violation(defect.code, defect.message, **defect.fields) from defect
