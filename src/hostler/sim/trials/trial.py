@@ -34,6 +34,7 @@ THEMES: Final = (
     "calendars",
     "words",
     "reuse",
+    "money",
 )
 """Modules of trials, in the order of the list of complaints."""
 

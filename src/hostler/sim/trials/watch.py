@@ -16,13 +16,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from hostler.core.budgets import quantities, usage
 from hostler.core.delta import Delta, Dispatch
 from hostler.core.events import Event
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import AnyInput
 from hostler.core.sizing_targets import idle_floor
+from hostler.core.spend_index import lease_scopes, scope_of
 from hostler.core.uses import Use, use_key
-from hostler.model import Lease, Node
+from hostler.model import Budget, Lease, Node
 from hostler.model.command import StopMachine
 from hostler.model.lease import LeaseOutcome, LeasePhase
 from hostler.model.node import Health, NodePhase
@@ -52,6 +54,8 @@ class Watch(Checkers):
             before = delta.before[name]
             if isinstance(record, Lease):
                 _check_lease(fleet, before if isinstance(before, Lease) else None, record)
+                if record.phase is LeasePhase.HELD and before != record:
+                    _check_caps(fleet, record)
             elif isinstance(record, Node) and before is None:
                 _check_growth(fleet, record)
 
@@ -108,6 +112,33 @@ def _check_wait(fleet: Fleet, lease: Lease) -> None:
         raise Violation("wait_mute", "who waits is not told why (6)", lease=lease.lease_id)
     if fleet.now_ms > lease.wait_deadline_at_ms + _ANSWER_SLACK_MS:
         raise Violation("wait_endless", "a wait outlasts its deadline (6)", lease=lease.lease_id)
+
+
+def _check_caps(fleet: Fleet, lease: Lease) -> None:
+    """What a grant may cost fits below every cap, together with all that is spent and kept (3)."""
+    if lease.granted_at_ms != fleet.now_ms:
+        return
+    for budget in fleet.budgets.in_order():
+        for cap in budget.caps:
+            used = usage(fleet, budget, cap.period, fleet.now_ms)
+            for each in quantities(cap, used):
+                if each.used + each.reserved > each.limit and _is_about(fleet, lease, budget):
+                    raise Violation(
+                        "cap_passed",
+                        "a grant goes beyond a cap (3)",
+                        budget=budget.name,
+                        of=each.name,
+                        used=each.used,
+                        reserved=each.reserved,
+                        limit=each.limit,
+                    )
+
+
+def _is_about(fleet: Fleet, lease: Lease, budget: Budget) -> bool:
+    """Say whether a budget counts a lease."""
+    node = fleet.nodes.get(lease.node_id)
+    tier = "" if node is None else node.tier
+    return scope_of(budget) in lease_scopes(lease.pool, tier, lease.fairness_key)
 
 
 def _check_growth(fleet: Fleet, node: Node) -> None:
