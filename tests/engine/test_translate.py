@@ -367,7 +367,9 @@ pools:
 
 
 def test_policies_of_placement_say_the_same_as_their_document() -> None:
-    request = apply_configuration(read_config(POLICIES).require(), request_id="r", principal="ann")
+    request = apply_configuration(
+        read_config(POLICIES).require(), now_ms=0, request_id="r", principal="ann"
+    )
     assert request.settings.ageing_ms == 600_000
     assert request.settings.preemption == Preemption(
         bands=(Band.GOLD,),

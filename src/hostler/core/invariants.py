@@ -278,5 +278,6 @@ def check_changed(fleet: Fleet, delta: Delta) -> None:
 
 def _before(fleet: Fleet, delta: Delta, node_id: str) -> Node | None:
     """Return a node as it was before a step."""
-    node: Any = delta.before.get((Node.KIND, node_id), fleet.nodes.get(node_id))
-    return node
+    name = (Node.KIND, node_id)
+    found = delta.before[name] if name in delta.before else fleet.nodes.get(node_id)
+    return found if isinstance(found, Node) else None
