@@ -5,12 +5,16 @@ that an older client can show what a newer server says.
 """
 
 from hostler.wire.http.bundles import (
+    AffinityView,
     AllocationView,
     BundleView,
     ClaimView,
     EndedView,
+    HurtView,
     JobView,
+    NodeRuleView,
     PreemptedView,
+    ProtectionView,
     ReplicaView,
     RolloutView,
     SpreadView,
@@ -71,6 +75,7 @@ from hostler.wire.http.nodes import (
     CordonView,
     DrainRequest,
     DrainView,
+    LabelsRequest,
     LaunchFailureView,
     NodeView,
     NoteView,
@@ -82,7 +87,14 @@ from hostler.wire.http.nodes import (
     WindowsView,
 )
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
-from hostler.wire.http.shapes import CapabilityView, DeviceView, RequirementView, ShapeView
+from hostler.wire.http.shapes import (
+    CapabilityView,
+    DeviceView,
+    MatchView,
+    RequirementView,
+    ShapeView,
+    WishView,
+)
 from hostler.wire.http.spend import BudgetLineView, SpendView
 
 __all__ = [
@@ -90,6 +102,7 @@ __all__ = [
     "TIMEOUT_MS_MAX",
     "WAIT_MS_MAX",
     "AcquireRequest",
+    "AffinityView",
     "AllocationView",
     "AttemptView",
     "BootFailureView",
@@ -118,10 +131,14 @@ __all__ = [
     "ExtendRequest",
     "FilteredView",
     "HeartbeatRequest",
+    "HurtView",
     "JobView",
+    "LabelsRequest",
     "LaunchFailureView",
     "LeasePlanView",
     "LeaseView",
+    "MatchView",
+    "NodeRuleView",
     "NodeView",
     "NoteView",
     "OfferView",
@@ -134,6 +151,7 @@ __all__ = [
     "PreemptedView",
     "Problem",
     "ProblemError",
+    "ProtectionView",
     "ReleaseRequest",
     "ReplicaView",
     "RequirementView",
@@ -162,5 +180,6 @@ __all__ = [
     "WhyView",
     "WindowComingView",
     "WindowsView",
+    "WishView",
     "problem",
 ]
