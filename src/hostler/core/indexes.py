@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from hostler.core.debt_index import DebtIndex
 from hostler.core.keys import bundle_phase_key, tier_key
@@ -53,9 +53,12 @@ def _staying_bucket(node: Node) -> str | None:
     return node.pool if is_staying else None
 
 
+_MAY_BE_DRAINED: Final = (NodePhase.REQUESTED, NodePhase.STARTING, NodePhase.READY)
+
+
 def _draining_bucket(node: Node) -> str | None:
     is_asked = node.drain is not None and not node.drain.is_done
-    is_draining = node.phase is NodePhase.DRAINING or (node.phase is NodePhase.READY and is_asked)
+    is_draining = node.phase is NodePhase.DRAINING or (is_asked and node.phase in _MAY_BE_DRAINED)
     return "all" if is_draining else None
 
 
@@ -257,7 +260,12 @@ class Indexes(NodeIndexes, WorkIndexes):
             Lease.KIND: (leases.update, spend.update_lease),
             OutboxEntry.KIND: _follows(self.commands_by_target),
             Bundle.KIND: _follows(self.peers),
-            Pool.KIND: (leases.update_pool, self.places.follow_pool, spend.update_pool),
+            Pool.KIND: (
+                leases.update_pool,
+                self.nodes_free.update_pool,
+                self.places.follow_pool,
+                spend.update_pool,
+            ),
             SpendRow.KIND: (spend.update_row,),
             Token.KIND: _follows(self.tokens_by_hash),
         }

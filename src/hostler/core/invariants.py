@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hostler.base.errors import Defect
-from hostler.core import node_invariants, pool_invariants, spend_invariants
+from hostler.core import lease_invariants, node_invariants, pool_invariants, spend_invariants
 from hostler.core.budgets import lease_refusal
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
@@ -62,13 +62,16 @@ def _lease(fleet: Fleet, lease: Lease) -> Iterator[Broken]:
     node = fleet.nodes.get(lease.node_id)
     if node is None or node.phase is NodePhase.RETIRED:
         yield "INV-LEASE-2", "a lease is held on a node that is gone"
-    elif lease.epoch > node.lease_epoch:
-        yield "INV-LEASE-3", "a lease's epoch was not given by its node"
+    else:
+        if lease.epoch > node.lease_epoch:
+            yield "INV-LEASE-3", "a lease's epoch was not given by its node"
+        yield from lease_invariants.of_held(node)
     if lease.expires_at_ms is None:
         yield "INV-LEASE-4", "a held lease never expires"
 
 
 def _waiting(fleet: Fleet, lease: Lease) -> Iterator[Broken]:
+    yield from lease_invariants.of_waiting(fleet, lease)
     if lease.reason is None:
         yield "INV-LEASE-5", "a waiting lease does not say why it waits"
     pool = fleet.pools.get(lease.pool)
@@ -182,7 +185,8 @@ def _shift(fleet: Fleet, shift: Shift) -> Iterator[Broken]:
         yield "INV-SHIFT-1", "a shift is on that has no beginning"
 
 
-def _command(_fleet: Fleet, entry: OutboxEntry) -> Iterator[Broken]:
+def _command(fleet: Fleet, entry: OutboxEntry) -> Iterator[Broken]:
+    yield from lease_invariants.of_machine_command(fleet, entry.command)
     if entry.attempt_count < 0 or entry.next_at_ms < entry.created_at_ms:
         yield "INV-OUTBOX-2", "a command's next attempt is before its beginning"
 
@@ -272,7 +276,20 @@ def check_changed(fleet: Fleet, delta: Delta) -> None:
     """
     _raise_if_broken(fleet, [record for record in delta.changes.values() if record is not None])
     for (kind, key), record in delta.changes.items():
+        before: Any = delta.before[(kind, key)]
+        found: Iterator[Broken] = iter(())
         if isinstance(record, Node):
-            before: Any = delta.before[(kind, key)]
-            for name, message in node_invariants.of_change(fleet, before, record):
-                raise Defect(name, message, kind=kind, key=key)
+            found = node_invariants.of_change(fleet, before, record)
+        elif isinstance(record, Lease):
+            found = lease_invariants.of_change(
+                fleet, before, record, _before(fleet, delta, str(record.node_id))
+            )
+        for name, message in found:
+            raise Defect(name, message, kind=kind, key=key)
+
+
+def _before(fleet: Fleet, delta: Delta, node_id: str) -> Node | None:
+    """Return a node as it was before a step."""
+    name = (Node.KIND, node_id)
+    found = delta.before[name] if name in delta.before else fleet.nodes.get(node_id)
+    return found if isinstance(found, Node) else None

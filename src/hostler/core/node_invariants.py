@@ -71,10 +71,18 @@ def of_lost(fleet: Fleet, node: Node) -> Iterator[Broken]:
             yield "INV-FENCE-3", "a lost node holds what should have been ended"
 
 
+def _is_minted(fleet: Fleet, node: Node) -> bool:
+    counter = fleet.counters.get("n")
+    number = node.node_id.rpartition("-")[2]
+    return counter is not None and number.isdigit() and int(number) <= counter.value
+
+
 def of_change(fleet: Fleet, before: Node | None, node: Node) -> Iterator[Broken]:
     """Compare a node with what it was before the step."""
     settings = fleet.settings
     if before is None:
+        if not _is_minted(fleet, node):
+            yield "INV-NODE-9", "a node has an id that was not given out, or twice (INV-49)"
         pool = fleet.pools.get(node.pool)
         tier = None if pool is None else pool.tier(node.tier)
         if node.phase is NodePhase.REQUESTED and (
@@ -85,6 +93,8 @@ def of_change(fleet: Fleet, before: Node | None, node: Node) -> Iterator[Broken]
         yield from pool_invariants.of_new_node(fleet, node)
         return
     yield from pool_invariants.of_retirement(before, node)
+    if node.lease_epoch < before.lease_epoch or node.epoch < before.epoch:
+        yield "INV-NODE-8", "a node's numbers of authority have fallen (INV-48)"
     if (
         settings is not None
         and node.health is Health.LOST

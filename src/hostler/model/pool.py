@@ -59,6 +59,16 @@ class Reuse(StrEnum):
     """In all tiers of the pool: a machine is launched only when no node of the pool has room."""
 
 
+class Packing(StrEnum):
+    """Which of several nodes with a free slot a lease gets."""
+
+    SPREAD = "spread"
+    """One that is idle, while there is any: every lease has as much of a machine as can be."""
+    PACK = "pack"
+    """One that is partly filled: machines fill up, and those that nobody needs stand idle and
+    go."""
+
+
 class Offer(Value, frozen=True, kw_only=True):
     """One kind of machine that a tier can launch."""
 
@@ -152,6 +162,8 @@ class Pool(Record, frozen=True, kw_only=True):
     """The only band that may recover onto the spares; `None`: gold and silver."""
     slot_count: int = 1
     """Leases that one node may hold at once."""
+    packing: Packing = Packing.SPREAD
+    """Which node a lease gets, where nodes have several slots."""
     idle_ms: int = 300_000
     """How long an elastic node may stand idle beyond what warm and spare need."""
     lease_ms: int = 600_000

@@ -134,6 +134,7 @@ class World:
 
     def _step(self, inputs: Sequence[AnyInput]) -> Delta:
         delta = step(self.fleet, inputs, self.now_ms)
+        invariants.check_changed(self.fleet, delta)
         self.fleet.keep(delta)
         invariants.check_all(self.fleet)
         self.deltas.append(delta)

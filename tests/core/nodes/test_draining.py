@@ -180,3 +180,14 @@ def test_an_operators_word_retires_a_lost_node_with_what_it_kept(stable: NewStab
     world.advance(60_000)
     drain(world, "n-900001", then_retire=True)
     assert world.node().phase is NodePhase.RETIRED
+
+
+def test_a_machine_that_is_not_there_yet_can_be_drained_and_retired(stable: NewStable) -> None:
+    """Trial S01: what starts can be ended as well."""
+    world = stable(a_pool(warm_count=1))
+    (launching,) = world.fleet.nodes.in_order()
+    drain(world, launching.node_id, then_retire=True)
+    for command_id in world.commands("launch_machine"):
+        world.succeed(command_id)
+    assert world.fleet.nodes[launching.node_id].phase is NodePhase.STOPPING
+    assert world.fleet.nodes[launching.node_id].retire_reason is RetireReason.OPERATOR

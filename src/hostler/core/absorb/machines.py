@@ -175,9 +175,21 @@ def _seen(txn: Txn, provider: str, fact: MachineFact) -> None:
         launched(txn, node.node_id, fact)
         return
     grace_ms = 0 if fleet.settings is None else fleet.settings.orphan_grace_ms
-    is_retired = node is not None and node.phase is NodePhase.RETIRED
-    if is_retired or fact.created_at_ms + grace_ms <= txn.now_ms:
+    ended_at_ms = _ended_at_ms(txn, provider, fact)
+    if ended_at_ms is not None:
+        # Its provider has said by name that it is gone; a list may still have it for a while.
+        is_due = ended_at_ms + grace_ms <= txn.now_ms
+    else:
+        is_retired = node is not None and node.phase is NodePhase.RETIRED
+        is_due = is_retired or fact.created_at_ms + grace_ms <= txn.now_ms
+    if is_due:
         adopt_orphan(txn, provider, fact)
+
+
+def _ended_at_ms(txn: Txn, provider: str, fact: MachineFact) -> int | None:
+    """Return when the last node that stood for a machine was retired, if any is remembered."""
+    keys = txn.fleet.index.nodes_by_machine.keys(f"{provider}/{fact.machine_id}")
+    return max((txn.fleet.nodes[key].phase_since_at_ms for key in keys), default=None)
 
 
 def _unbilled_from_ms(txn: Txn, former: Node | None, fact: MachineFact) -> int:

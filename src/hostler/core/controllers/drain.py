@@ -135,7 +135,7 @@ def _finish(txn: Txn, node: Node, drain: Drain) -> None:
     if drain.then_retire and reason is None:
         reason = RetireReason.OPERATOR
     txn.change(node, drain=replace(drain, is_done=True), retire_reason=reason)
-    if node.phase is NodePhase.READY:
+    if node.phase is not NodePhase.DRAINING:
         txn.emit(
             EventKind.NODE_DRAINED,
             {"node": node.node_id, "pool": node.pool},

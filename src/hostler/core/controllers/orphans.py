@@ -1,6 +1,6 @@
 """Orphans: asks every provider in use for all machines of ours, and doubts the ones it misses.
 
-Reads:    providers, pools, nodes.
+Reads:    providers, pools, nodes, settings.
 Writes:   providers (who is in use, when the next list is due, who was asked about).
 Sends:    ListMachines, CheckMachine.
 Keeps:    INV-PROVIDER-1 (every provider that may have a machine of ours is asked for its list).
@@ -18,11 +18,11 @@ from typing import Final
 from hostler.core import limits, outbox
 from hostler.core.machine_commands import send_check
 from hostler.core.txn import Txn
-from hostler.model import Node, Pool, ProviderState
+from hostler.model import Node, Pool, ProviderState, Settings
 from hostler.model.command import ListMachines
 from hostler.model.node import NodePhase
 
-READS: Final = (ProviderState, Pool, Node)
+READS: Final = (ProviderState, Pool, Node, Settings)
 
 _WITH_MACHINE: Final = (NodePhase.STARTING, NodePhase.READY, NodePhase.DRAINING)
 
@@ -36,6 +36,9 @@ def reconcile(txn: Txn) -> None:
     for node in txn.changed(Node):
         if node.provider and node.provider not in known and node.is_paid:
             _meet(txn, node.provider)
+    for settings in txn.changed(Settings):
+        for state in list(known.in_order()):
+            _list_sooner(txn, state, settings)
     for state in txn.changed(ProviderState):
         _doubt(txn, state)
         if state.launch_next_at_ms is not None and state.launch_next_at_ms <= txn.now_ms:
@@ -48,6 +51,12 @@ def _meet(txn: Txn, provider: str) -> None:
     """Begin to list a provider, now."""
     if provider and provider not in txn.fleet.providers:
         _list(txn, ProviderState(name=provider, next_list_at_ms=txn.now_ms))
+
+
+def _list_sooner(txn: Txn, state: ProviderState, settings: Settings) -> None:
+    """Let a shorter interval hold from now on, and not only after the list that was due."""
+    next_at_ms = min(state.next_list_at_ms, txn.now_ms + settings.list_every_ms)
+    txn.change(state, next_list_at_ms=next_at_ms)
 
 
 def _list(txn: Txn, state: ProviderState) -> None:

@@ -224,6 +224,9 @@ class PoolDocument(Document, frozen=True, kw_only=True):
     spares: SparesDocument | None = None
     slots: CountFromOne = 1
     """Leases that one node may hold at once."""
+    packing: Literal["spread", "pack"] = "spread"
+    """Which node a lease gets, where nodes have several slots: `spread` takes an idle one while
+    there is any, `pack` fills those up that are in use."""
     idle: Duration = "5m"
     """How long an elastic node may stand idle beyond what warm and spares need."""
     lease: Duration = "10m"
