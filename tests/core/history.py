@@ -1,23 +1,26 @@
 """Histories: valid inputs in any order, drawn from what the fleet is at the moment."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
 from hostler.core import inputs as given
 from hostler.core.fleet import Fleet
+from hostler.core.services import NodeService
 from hostler.model import Budget, OutboxEntry, Pool, Settings
 from hostler.model.allocation import EndCause, Ended
 from hostler.model.bundle import Fallback, OnFailure, RolloutPolicy
 from hostler.model.calendar import Offset, TimeZone, Weekday, Window
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines
+from hostler.model.disruption import DisruptionBudget
 from hostler.model.launch import Disconnect, Launch
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.node import NodePhase
 from hostler.model.pool import Band, Reuse, Rollout, SizeWindow
 from hostler.model.rollout import Steering
+from hostler.model.service import ServiceLife, ServiceSpec
 from hostler.model.settings import BronzeVictims, Preemption, ProviderLimits
-from hostler.model.shape import CapabilityRequest, Requirement, Shape
+from hostler.model.shape import Capability, CapabilityRequest, Requirement, Shape
 from hostler.model.spend import Period, SpendCap
 from hostler.model.timetable import Missed, Timetable
 from hostler.testing.builders import LARGE, SMALL, a_fixed_tier, a_job, an_elastic_tier
@@ -41,11 +44,17 @@ WANTED = (
     Requirement(capabilities=(CapabilityRequest(name="gpu"),)),
 )
 SHAPES = (SMALL, LARGE, Shape(capacity=6), Shape())
+SERVICES = (
+    ("clock", ()),
+    ("router", (CapabilityRequest(name="clock"),)),
+)
+"""Node services: what each provides, which is called as it is, and what it needs."""
+BUDGET = DisruptionBudget(name="careful", unavailable_count_max=1)
 UTC_ZONE = TimeZone(
     name="UTC", offsets=(Offset(from_at_ms=0, offset_ms=0),), known_until_at_ms=1 << 53
 )
 POOLS = ("p", "q")
-BUNDLES = ("a", "b", "c")
+BUNDLES = ("a", "b", "c", "service.clock")
 ZONE = TimeZone(
     name="Nowhere/Ever",
     offsets=(
@@ -157,6 +166,7 @@ class History:
             victim_per_bundle_count_max=self.one_of((1, 10)),
             bronze_victims=self.one_of(list(BronzeVictims)),
         )
+        kept["disruption_budgets"] = self.one_of(((), (BUDGET,)))
         pools = tuple(self._pool(name) for name in POOLS if self._below(5))
         if self.chance():
             limited = ProviderLimits(provider="fake", launch_count_max=2, launches_per_minute_max=6)
@@ -165,10 +175,29 @@ class History:
             fleet_id="f",
             settings=given.FleetSettings(**kept),
             pools=pools,
+            services=tuple(self._services([pool.name for pool in pools])),
             time_zones=(ZONE,),
             budgets=self._budgets(pools),
             **self._who(),
         )
+
+    def _services(self, pools: list[str]) -> Iterator[NodeService]:
+        """Draw node services, of which the second needs the first."""
+        for name, needs in SERVICES:
+            if pools and self.chance():
+                job = a_job(
+                    band=Band.GOLD,
+                    launch=Launch(argv=(name, self.one_of(("", "-v2")))),
+                    requirement=Requirement(capacity=1, capabilities=needs),
+                )
+                spec = ServiceSpec(
+                    life=self.one_of(list(ServiceLife)),
+                    pools=tuple(pools[: 1 + self._below(2)]),
+                    tiers=self.one_of(((), ("p/own",) if "p" in pools else ())),
+                    provides=(Capability(name=name, count=2),),
+                    linger_ms=self.one_of((0, 60_000)),
+                )
+                yield NodeService(name=name, job=job, spec=spec)
 
     def _budgets(self, pools: Sequence[Pool]) -> tuple[Budget, ...]:
         """Draw none, or budgets that some histories run into and others do not."""
@@ -244,7 +273,10 @@ class History:
                     band=self.one_of(list(Band)),
                     launch=Launch(argv=self.one_of((("run",), ("new",))), disconnect=disconnect),
                     can_overlap=self.chance(),
-                    capacity=self.one_of((1, 4, 50)),
+                    requirement=Requirement(
+                        capacity=self.one_of((1, 4, 50)),
+                        capabilities=self.one_of(((), (), SERVICES[1][1])),
+                    ),
                 )
                 return given.SubmitBundle(
                     bundle_id=name,

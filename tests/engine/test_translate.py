@@ -36,6 +36,7 @@ from hostler.model.launch import (
     TcpReadiness,
 )
 from hostler.model.pool import Band, Reliability, Reuse, TierKind
+from hostler.model.service import ServiceLife, ServiceSpec
 from hostler.model.settings import BronzeVictims, Preemption
 from hostler.model.shape import Capability, CapabilityRequest, Device, Requirement, Shape
 from hostler.providers.registry import Registry
@@ -369,7 +370,7 @@ pools:
 
 def test_policies_of_placement_say_the_same_as_their_document() -> None:
     request = apply_configuration(
-        read_config(POLICIES).require(), request_id="r", principal="ann", now_ms=0
+        read_config(POLICIES).require(), now_ms=0, request_id="r", principal="ann"
     )
     assert request.settings.ageing_ms == 600_000
     assert request.settings.preemption == Preemption(
@@ -395,3 +396,51 @@ def test_a_gang_and_its_fallback_say_the_same_as_their_document() -> None:
     )
     request = submit_bundle(document.require(), request_id="r", principal="ann")
     assert (request.fallback, request.is_gang) == (Fallback.WHEN_UNAVAILABLE, True)
+
+
+def test_services_and_disruption_budgets_are_read() -> None:
+    text = """
+fleet:
+  disruption_budgets:
+    - name: show
+      labels: {team: video}
+      unavailable_max: 0
+      ready_min: 2
+      windows: [{time_zone: Europe/Berlin, days: [weekend], start: "18:00", end: "02:00"}]
+pools: {p: {tiers: [{name: own, kind: fixed}]}}
+services:
+  router:
+    life: lazy
+    pools: [p]
+    tiers: [p/own]
+    consumes: {cores: 500m, capabilities: {card: 1}}
+    provides: {ndi: 4}
+    run: {argv: [router], ready_within: 20s}
+    patience: 10s
+    linger: 1m
+"""
+    document = read_config(text).require()
+    one = apply_configuration(document, now_ms=0, request_id="r", principal="ann")
+    (budget,) = one.settings.disruption_budgets
+    assert (budget.labels, budget.unavailable_count_max, budget.ready_count_min) == (
+        {"team": "video"},
+        0,
+        2,
+    )
+    (window,) = budget.windows
+    assert (window.days, window.from_ms, window.to_ms) == ((5, 6), 64_800_000, 7_200_000)
+    assert [zone.name for zone in one.time_zones] == ["Europe/Berlin"]
+    (service,) = one.services
+    assert (service.name, service.job.band, service.job.requirement.cores_milli) == (
+        "router",
+        Band.GOLD,
+        500,
+    )
+    assert service.spec == ServiceSpec(
+        life=ServiceLife.LAZY,
+        pools=("p",),
+        tiers=("p/own",),
+        provides=(Capability(name="ndi", count=4),),
+        patience_ms=10_000,
+        linger_ms=60_000,
+    )

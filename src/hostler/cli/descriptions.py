@@ -15,6 +15,7 @@ from hostler.cli.tables import (
     ALLOCATION_COLUMNS,
     NODE_COLUMNS,
     REPLICA_COLUMNS,
+    SERVICE_NODE_COLUMNS,
     ended_text,
     money_text,
     node_state,
@@ -35,6 +36,7 @@ from hostler.wire.http import (
     OfferView,
     PoolView,
     ReplicaView,
+    ServiceView,
     TierView,
     TokenView,
 )
@@ -46,7 +48,14 @@ Pairs = list[tuple[str, Cell]]
 
 
 View: TypeAlias = (
-    BundleView | ReplicaView | AllocationView | NodeView | PoolView | LeaseView | TokenView
+    BundleView
+    | ServiceView
+    | ReplicaView
+    | AllocationView
+    | NodeView
+    | PoolView
+    | LeaseView
+    | TokenView
 )
 
 
@@ -57,6 +66,8 @@ def described(client: SyncClient, view: View) -> list[str]:
             return _node(client, view)
         case PoolView():
             return _pool(client, view)
+        case ServiceView():
+            return _service(view)
         case BundleView():
             return _bundle(client, view)
         case ReplicaView():
@@ -176,6 +187,23 @@ def _offer_text(offer: OfferView) -> str:
         rest_ms = offer.cooling_until_at_ms - now_ms()
         parts.append(f"left alone for {format_duration(rest_ms)}")
     return f"{offer.name} ({', '.join(part for part in parts if part)})"
+
+
+def _service(view: ServiceView) -> list[str]:
+    is_renewing = view.generation != view.observed_generation
+    pairs: Pairs = [
+        ("Service", view.name),
+        ("Bundle", view.bundle_id),
+        ("Life", view.life),
+        ("Runs in", ", ".join(view.tiers or view.pools)),
+        ("Consumes", requirement_text(view.consumes)),
+        ("Provides", ", ".join(f"{each.count} {each.name}" for each in view.provides)),
+        ("Nodes", f"{view.node_count}, {view.ready_count} ready, {view.withdrawn_count} withdrawn"),
+        ("Patience", format_duration(view.patience_ms)),
+        ("Lingers for", format_duration(view.linger_ms) if view.life == "lazy" else None),
+        ("Generation", f"{view.generation}{', being renewed' if is_renewing else ''}"),
+    ]
+    return [*_fields(pairs), *_table("Nodes", view.nodes, SERVICE_NODE_COLUMNS)]
 
 
 def _pool(client: SyncClient, view: PoolView) -> list[str]:

@@ -16,6 +16,7 @@ from hostler.cli.tables import (
     NODE_COLUMNS,
     POOL_COLUMNS,
     REPLICA_COLUMNS,
+    SERVICE_COLUMNS,
     TOKEN_COLUMNS,
     WINDOW_COLUMNS,
 )
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         NodeView,
         PoolView,
         ReplicaView,
+        ServiceView,
         TokenView,
         WindowComingView,
     )
@@ -191,6 +193,16 @@ TOKENS: Final[Kind[TokenView]] = Kind(
     columns=TOKEN_COLUMNS,
 )
 
+SERVICES: Final[Kind[ServiceView]] = Kind(
+    noun="service",
+    plural="services",
+    short=("svc",),
+    listed=lambda client, _: client.services(),
+    fetched=lambda client, name: client.service(name),
+    id_of=lambda view: view.name,
+    columns=SERVICE_COLUMNS,
+)
+
 WINDOWS: Final[Kind[WindowComingView]] = Kind(
     noun="schedule",
     plural="schedules",
@@ -210,6 +222,7 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
     POOLS,
     LEASES,
     TOKENS,
+    SERVICES,
     WINDOWS,
 )
 KIND_BY_NAME: Final[dict[str, Kind[Any]]] = {name: kind for kind in KINDS for name in kind.names}

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
         NodeView,
         PoolView,
         ReplicaView,
+        ServiceOnNodeView,
+        ServiceView,
         ShapeView,
         TokenView,
         UpcomingView,
@@ -141,6 +143,26 @@ POOL_COLUMNS: Final[tuple[Column[PoolView], ...]] = (
     Column("WAITING", lambda view: view.waiting_count),
     Column("GROWTH", pool_growth, is_state=True),
     Column("TIERS", lambda view: ",".join(tier.name for tier in view.tiers), is_wide=True),
+)
+SERVICE_COLUMNS: Final[tuple[Column[ServiceView], ...]] = (
+    Column("SERVICE", lambda view: view.name),
+    Column("LIFE", lambda view: view.life),
+    Column("POOLS", lambda view: ",".join(view.tiers or view.pools)),
+    Column("READY", lambda view: f"{view.ready_count}/{view.node_count}"),
+    Column("WITHDRAWN", lambda view: view.withdrawn_count),
+    Column(
+        "PROVIDES", lambda view: ",".join(f"{each.name}={each.count}" for each in view.provides)
+    ),
+    Column("GENERATION", lambda view: view.generation, is_wide=True),
+    Column("BUNDLE", lambda view: view.bundle_id, is_wide=True),
+)
+SERVICE_NODE_COLUMNS: Final[tuple[Column[ServiceOnNodeView], ...]] = (
+    Column("NODE", lambda view: view.node_id),
+    Column("STATE", lambda view: view.state, is_state=True),
+    Column("SINCE", lambda view: At(view.since_at_ms)),
+    Column("CONSUMERS", lambda view: view.consumer_count),
+    Column("ALLOCATION", lambda view: view.allocation_id),
+    Column("WHY NOT", lambda view: f"{view.reason} {view.reason_detail}" if view.reason else None),
 )
 WINDOW_COLUMNS: Final[tuple[Column[WindowComingView], ...]] = (
     Column("POOL", lambda view: view.pool),

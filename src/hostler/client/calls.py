@@ -39,6 +39,8 @@ from hostler.wire.http import (
     ReplicaView,
     RevokeRequest,
     RolloutView,
+    ServicesView,
+    ServiceView,
     SpendView,
     StatusView,
     TokenView,
@@ -284,6 +286,16 @@ def drain_node(node_id: str, deadline_ms: int, *, then_retire: bool = False) -> 
 def pools(**params: Any) -> Call[Page[PoolView]]:
     """List pools."""
     return _get("/v1/pools", Page[PoolView], **params)
+
+
+def services() -> Call[ServicesView]:
+    """List node services."""
+    return _get("/v1/services", ServicesView)
+
+
+def service(name: str) -> Call[ServiceView]:
+    """Get one node service, with its nodes."""
+    return _get(f"/v1/services/{segment(name)}", ServiceView)
 
 
 def pool(name: str) -> Call[PoolView]:

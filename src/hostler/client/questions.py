@@ -11,6 +11,7 @@ from hostler.wire.http import (
     ConfigView,
     ExplainView,
     PendingView,
+    ServiceView,
     SpendView,
     StatusView,
     WindowComingView,
@@ -53,6 +54,14 @@ class Questions(Paging):
     async def windows(self, *, pool: str | None = None) -> list[WindowComingView]:
         """Return what the windows of pools, or of one, bring in the next two weeks."""
         return (await self._transport.send(calls.windows(pool=pool))).items
+
+    async def services(self) -> list[ServiceView]:
+        """Return all node services."""
+        return (await self._transport.send(calls.services())).items
+
+    async def service(self, name: str) -> ServiceView:
+        """Return one node service, with its nodes."""
+        return await self._transport.send(calls.service(name))
 
     async def pending(self) -> PendingView:
         """Return what waits, grouped by what it asks for and what it waits for."""

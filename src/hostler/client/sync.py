@@ -28,6 +28,7 @@ from hostler.wire.http import (
     NodeView,
     PendingView,
     PoolView,
+    ServiceView,
     SpendView,
     StatusView,
     TokenView,
@@ -303,6 +304,14 @@ class SyncClient(SyncBundleClient):
     def pool(self, name: str) -> PoolView:
         """As `Client.pool`."""
         return self._loop.run(self._client.pool(name))
+
+    def services(self) -> list[ServiceView]:
+        """As `Client.services`."""
+        return self._loop.run(self._client.services())
+
+    def service(self, name: str) -> ServiceView:
+        """As `Client.service`."""
+        return self._loop.run(self._client.service(name))
 
     def retry_pool(self, name: str) -> PoolView:
         """As `Client.retry_pool`."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hostler.core.admissible_rules import rule_problems
+from hostler.core.disruption import problems_of_disruption
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import SubmitBundle
 from hostler.core.limits import JOB_COUNT_MAX, REPLICA_COUNT_MAX
@@ -78,9 +79,10 @@ def _bundle_problems(one: SubmitBundle) -> Iterator[Problem]:
 
 def _timetable_problems(fleet: Fleet, one: SubmitBundle) -> Iterator[Problem]:
     """A zone that nobody knows must not fall back to another."""
+    known = {zone.name for zone in one.time_zones} | fleet.time_zones.rows.keys()
+    yield from problems_of_disruption("disruption_budgets", one.disruption_budgets, known)
     if one.timetable is None:
         return
-    known = {zone.name for zone in one.time_zones} | fleet.time_zones.rows.keys()
     if one.timetable.time_zone not in known:
         yield _problem(
             "timetable.time_zone",

@@ -17,6 +17,7 @@ from hostler.core.placement.places import hold_of, live_on
 from hostler.core.placement.room import free_room, pick_devices, shortages
 from hostler.core.placement.trace import decision_of, summary, with_decision
 from hostler.core.placement.walk import Option, Verdict
+from hostler.core.services import missing_service
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Bundle, Node, Replica
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
@@ -38,7 +39,8 @@ def assign(
         replica = txn.change(replica, claim=None)  # else the room would be kept from itself
     node = _launch(txn, option) if option.place is None else option.place.node
     start_at_ms = _held_until(txn, bundle)
-    is_startable = _takes_starts(node) and start_at_ms is None
+    missing = missing_service(node, job.requirement)
+    is_startable = missing is None and start_at_ms is None and _takes_starts(node)
     room = txn.fleet.index.places.of(txn.fleet, node.node_id).room
     allocation = Allocation(
         allocation_id=AllocationId(txn.mint("a")),
@@ -62,6 +64,8 @@ def assign(
     # A gang starts together; a second copy of one that runs waits for nobody.
     is_started = is_startable and (not bundle.is_gang or replica.migration is not None)
     allocation = holds.reserve(txn, allocation, node, is_started=is_started)
+    if missing is not None and not bundle.is_gang:  # a gang's place may be taken back
+        txn.note(allocation.allocation_id, Reason.SERVICE_NOT_READY, missing)
     _take_place(txn, replica, allocation, bundle.generation)
     _tell(txn, allocation, node, is_recovery=replica.is_recovery)
     _trace(txn, replica, verdict, allocation)
@@ -154,12 +158,16 @@ def start_reserved(txn: Txn, node: Node) -> None:
     reserved = [txn.fleet.allocations[key] for key in keys]
     gangs = dict.fromkeys(a.bundle_id for a in reserved if _is_gang(txn, a.bundle_id))
     _start(txn, node, [each for each in reserved if each.bundle_id not in gangs])
+    _start(txn, node, [each for each in reserved if each.bundle_id in gangs], is_held_back=True)
     for bundle_id in gangs:
         start_gang(txn, txn.fleet.bundles[bundle_id])
 
 
-def _start(txn: Txn, node: Node, reserved: list[Allocation]) -> None:
-    """Start what is reserved on a node whose agent is there; what does not fit there ends."""
+def _start(txn: Txn, node: Node, reserved: list[Allocation], *, is_held_back: bool = False) -> None:
+    """Start what is reserved on a node whose agent is there; what does not fit there ends.
+
+    What is held back, for others of its gang or for a service, is only looked at.
+    """
     taken = [
         hold_of(each)
         for each in live_on(txn.fleet, node.node_id)
@@ -177,6 +185,13 @@ def _start(txn: Txn, node: Node, reserved: list[Allocation]) -> None:
             ended = Ended(cause=EndCause.START_FAILED, message=told)
             holds.end_allocation(txn, allocation, ended)
             continue
+        missing = missing_service(node, allocation.requirement)
+        if missing is not None:
+            txn.note(allocation.allocation_id, Reason.SERVICE_NOT_READY, missing)
+        if missing is not None or is_held_back:
+            taken.append(hold_of(allocation))
+            continue
+        txn.clear_note(allocation.allocation_id)
         devices = pick_devices(allocation.requirement, room)
         taken.append(hold_of(holds.start(txn, allocation, node, devices=devices)))
 
@@ -193,7 +208,10 @@ def start_gang(txn: Txn, bundle: Bundle) -> None:
     ):
         return  # nothing of it has started, and somebody is missing
     nodes = {each.node_id: fleet.nodes[each.node_id] for each in reserved}
-    if all(map(_takes_starts, nodes.values())):
+    is_any_missing = any(
+        missing_service(nodes[each.node_id], each.requirement) is not None for each in reserved
+    )
+    if all(map(_takes_starts, nodes.values())) and not is_any_missing:
         for node in nodes.values():
             _start(txn, node, [each for each in reserved if each.node_id == node.node_id])
 

@@ -8,7 +8,7 @@ whatever the cause, so a failure and a drain together do not take down more than
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -17,6 +17,7 @@ import msgspec
 from hostler.core import calendar
 from hostler.core.fleet import Fleet
 from hostler.core.keys import bundle_phase_key
+from hostler.core.replies import Problem
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Bundle, Replica
 from hostler.model.allocation import AllocationPhase
@@ -31,6 +32,31 @@ _AWAY: Final = (
     ReplicaPhase.DROPPED,
 )
 """Phases of a replica that is to run and has no place."""
+
+
+def problems_of_disruption(
+    at: str, budgets: Iterable[DisruptionBudget], time_zones: Iterable[str]
+) -> Iterator[Problem]:
+    """Yield what is wrong with budgets as they are asked for, with its place."""
+    known, seen = frozenset(time_zones), set[str]()
+    for number, budget in enumerate(budgets):
+        path = f"{at}[{number}]"
+        if budget.name in seen:
+            message = f"another budget above is named {budget.name}"
+            yield Problem(path=f"{path}.name", code="duplicate", message=message)
+        seen.add(budget.name)
+        for name in ("unavailable_count_max", "ready_count_min"):
+            if (getattr(budget, name) or 0) < 0:
+                message = "must not be negative"
+                yield Problem(path=f"{path}.{name}", code="out_of_range", message=message)
+        for index, window in enumerate(budget.windows):
+            if window.time_zone not in known:
+                yield Problem(
+                    path=f"{path}.windows[{index}].time_zone",
+                    code="unknown_time_zone",
+                    message=f"nothing is known of the time zone {window.time_zone!r};"
+                    " write it like Europe/Berlin",
+                )
 
 
 class Hindrance(msgspec.Struct, frozen=True):

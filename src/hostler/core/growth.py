@@ -59,6 +59,7 @@ def request_node(
             reliability=tier.reliability_of(offer),
             price_microusd_per_hour=offer.price_microusd_per_hour,
             shape=offer.shape,
+            provided=offer.provided,
             phase=NodePhase.REQUESTED,
             phase_since_at_ms=txn.now_ms,
             created_at_ms=txn.now_ms,

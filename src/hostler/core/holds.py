@@ -205,14 +205,14 @@ def reserve(
     """
     launch = allocation.launch
     grace_ms = launch.stop_grace_ms if launch.disconnect is Disconnect.STOP else 0
-    txn.change(
-        node,
-        allocation_count=node.allocation_count + 1,
-        idle_since_at_ms=None,
-        is_spare=False,
-        spare_band=None,
-        fence_grace_ms=max(node.fence_grace_ms, grace_ms),
-    )
+    held: dict[str, Any] = {
+        "allocation_count": node.allocation_count + 1,
+        "idle_since_at_ms": None,
+        "is_spare": False,
+        "spare_band": None,
+    }
+    grace_ms = max(node.fence_grace_ms, grace_ms)
+    node = txn.change(node, fence_grace_ms=grace_ms, **({} if allocation.is_service else held))
     return start(txn, allocation, node) if is_started else txn.put(allocation)
 
 
@@ -283,8 +283,12 @@ def end_allocation(txn: Txn, allocation: Allocation, ended: Ended) -> Allocation
     )
     done = txn.move(allocation, AllocationTrigger.ENDED, ended=ended)
     node = txn.fleet.nodes.get(allocation.node_id)
-    if node is not None:
-        books.close_allocation(txn, allocation, node)
+    if node is None:
+        return done
+    books.close_allocation(txn, allocation, node)
+    if allocation.is_service:
+        txn.touch(Node.KIND, node.node_id)  # no hold has ended, and yet there is room
+    else:
         _release(txn, node, allocation_count=node.allocation_count - 1)
     return done
 

@@ -179,10 +179,16 @@ class WorkIndexes:
             lambda a: a.node_id if a.phase is AllocationPhase.RESERVED else None
         )
         """By node: what starts when the node is ready."""
+        self.allocations_of_services = SetIndex[Allocation](
+            lambda a: a.node_id if a.is_service and a.is_live else None
+        )
+        """By node: copies of node services, which are no hold on the node."""
         self.allocations_unready = SetIndex[Allocation](
             lambda a: a.bundle_id if a.is_live and a.phase is not AllocationPhase.READY else None
         )
         """By bundle: those that have a place and do not serve."""
+        self.bundles_of_services = SetIndex[Bundle](lambda b: None if b.service is None else "all")
+        """In `all`: the bundles behind node services."""
         self.replicas_by_bundle = SetIndex[Replica](lambda r: r.bundle_id)
         self.replicas_by_phase = SetIndex[Replica](lambda r: r.phase.value)
         self.replicas_claiming = SetIndex[Replica](_claimed_node)
@@ -217,6 +223,7 @@ class WorkIndexes:
                 self.allocations_by_replica,
                 self.allocations_by_bundle,
                 self.allocations_by_band,
+                self.allocations_of_services,
             ),
             *self._allocation_follows_moving,
         )
@@ -257,9 +264,9 @@ class Indexes(NodeIndexes, WorkIndexes):
             Allocation.KIND: (self.places.follow_allocation, *self._allocation_follows),
             Replica.KIND: (self.places.follow_replica, *self._replica_follows),
             Settings.KIND: (self.replicas_pending.update_settings,),
+            Bundle.KIND: _follows(self.peers, self.bundles_of_services),
             Lease.KIND: (leases.update, spend.update_lease),
             OutboxEntry.KIND: _follows(self.commands_by_target),
-            Bundle.KIND: _follows(self.peers),
             Pool.KIND: (
                 leases.update_pool,
                 self.nodes_free.update_pool,

@@ -19,6 +19,7 @@ from hostler.base.ids import (
 )
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.machine_fact import MachineFact
+from hostler.core.services import NodeService
 from hostler.model.allocation import Ended
 from hostler.model.bundle import Fallback, Job, RolloutPolicy
 from hostler.model.calendar import TimeZone
@@ -54,6 +55,8 @@ class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configur
     """Used only when the store is new."""
     settings: FleetSettings
     pools: tuple[Pool, ...]
+    services: tuple[NodeService, ...] = ()
+    """Every node service; one that is not here is taken away."""
     budgets: tuple[Budget, ...] = ()
     time_zones: tuple[TimeZone, ...] = ()
     """Every zone that it names, as the shell read it just now."""

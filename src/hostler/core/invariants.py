@@ -10,7 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hostler.base.errors import Defect
-from hostler.core import lease_invariants, node_invariants, pool_invariants, spend_invariants
+from hostler.core import (
+    lease_invariants,
+    node_invariants,
+    pool_invariants,
+    service_invariants,
+    spend_invariants,
+)
 from hostler.core.budgets import lease_refusal
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
@@ -41,7 +47,9 @@ def _node(fleet: Fleet, node: Node) -> Iterator[Broken]:
     index = fleet.index
     if node.lease_count != index.leases_by_node.count(node.node_id):
         yield "INV-NODE-1", "the node's lease count is not the number of held leases on it"
-    if node.allocation_count != index.allocations_by_node.count(node.node_id):
+    held_count = index.allocations_by_node.count(node.node_id)
+    held_count -= index.allocations_of_services.count(node.node_id)
+    if node.allocation_count != held_count:
         yield "INV-NODE-2", "the node's allocation count is not the number of live ones on it"
     if node.phase is NodePhase.RETIRED and node.is_held:
         yield "INV-NODE-3", "a retired node is held"
@@ -91,8 +99,11 @@ def _allocation(fleet: Fleet, allocation: Allocation) -> Iterator[Broken]:
     node = fleet.nodes.get(allocation.node_id)
     if node is None or node.phase is NodePhase.RETIRED:
         yield "INV-ALLOC-2", "a live allocation is on a node that is gone"
+    replica = fleet.replicas.get(allocation.replica_id)
+    if replica is not None:
+        yield from service_invariants.of_allocation(allocation, replica.node_id)
     live = fleet.index.allocations_by_replica.keys(allocation.replica_id)
-    if len(live) > 1 and not _is_migration(fleet.replicas.get(allocation.replica_id), live):
+    if len(live) > 1 and not _is_migration(replica, live):
         yield "INV-ALLOC-3", "a replica has two live allocations"
 
 
@@ -226,6 +237,7 @@ def _node_and_room(fleet: Fleet, node: Node) -> Iterator[Broken]:
     yield from _node(fleet, node)
     yield from _room(fleet, node)
     yield from _spread(fleet, node)
+    yield from service_invariants.of_node(node)
     yield from node_invariants.of_machine(fleet, node)
     yield from node_invariants.of_sharing(fleet, node)
     yield from node_invariants.of_lost(fleet, node)

@@ -272,6 +272,10 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "A disruption budget allows nothing more to be moved now.",
         "Nothing; it moves when others are back or the budget's window ends. Or change the budget.",
     ),
+    Reason.SERVICE_NOT_READY: (
+        "It has a place, and a node service that it needs there is not ready.",
+        "Nothing; it starts when the service is ready, or goes elsewhere. Look at the service.",
+    ),
     # a lease was refused
     Reason.TIMED_OUT: (
         "No slot was free in the time that was given.",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hostler.core.provided import with_provided
+from hostler.core.services import provided_in
 from hostler.model import Lease, Node, Pool
 from hostler.model.lease import Share
 from hostler.model.node import NodePhase
@@ -85,7 +87,9 @@ def could_ever_fit(fleet: Fleet, pool: Pool, requirement: Requirement) -> bool:
             misfit(offer.shape, pool.slot_count, requirement) is None for offer in tier.offers
         ):
             return True
+    coming = provided_in(fleet, pool.name)
     return any(
-        misfit(shape, slot_count, requirement) in (None, Reason.NOT_REPORTED)
+        misfit(with_provided(shape, coming)[0], slot_count, requirement)
+        in (None, Reason.NOT_REPORTED)
         for shape, slot_count in fleet.index.nodes_free.classes(pool.name)
     )

@@ -105,6 +105,8 @@ class Allocation(Record, frozen=True, kw_only=True):
     job: str
     replica_index: int
     role: str
+    is_service: bool = False
+    """A copy of a node service: it is there for others, and its node counts as empty."""
     band: Band
     node_id: NodeId
     epoch: int

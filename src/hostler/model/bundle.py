@@ -12,6 +12,7 @@ from hostler.model.disruption import DisruptionBudget
 from hostler.model.launch import Launch
 from hostler.model.pool import Band
 from hostler.model.record import Record, Value
+from hostler.model.service import ServiceSpec
 from hostler.model.shape import NOTHING_REQUIRED, Requirement
 from hostler.model.timetable import Timetable
 
@@ -118,6 +119,8 @@ class Bundle(Record, frozen=True, kw_only=True):
     """True: refused unless the loss of any one domain would leave all replicas a place."""
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     """Bounds on moving its replicas; counted over each job."""
+    service: ServiceSpec | None = None
+    """Given: it is a node service, with one replica for each node that is meant."""
     labels: dict[str, str] = {}
     rollout: RolloutPolicy = RolloutPolicy()
     timetable: Timetable | None = None

@@ -14,6 +14,7 @@ from hostler.base.lifecycle import Lifecycle
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.pool import Band, Reliability
 from hostler.model.record import Record, Value
+from hostler.model.service import ServiceState
 from hostler.model.shape import Shape
 
 
@@ -174,6 +175,10 @@ class Node(Record, frozen=True, kw_only=True):
     price_microusd_per_hour: int = 0
     shape: Shape = Shape()
     """What the offer promises, then what the agent reports."""
+    provided: tuple[str, ...] = ()
+    """Capabilities in its shape that node services add, and not the machine."""
+    services: dict[str, ServiceState] = {}
+    """Node services that are, or could be, here, by name."""
     is_inventory_reported: bool = False
     phase: NodePhase
     phase_since_at_ms: int

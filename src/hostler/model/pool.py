@@ -79,6 +79,8 @@ class Offer(Value, frozen=True, kw_only=True):
     mode: LaunchMode = LaunchMode.ON_DEMAND
     node_count_max: int | None = None
     """Machines of this offer at once; `None`: as many as its tier may have."""
+    provided: tuple[str, ...] = ()
+    """Capabilities in its shape that are there only when node services have come up."""
 
 
 class Tier(Value, frozen=True, kw_only=True):

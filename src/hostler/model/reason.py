@@ -76,6 +76,7 @@ class Reason(StrEnum):
     MIGRATING = "migrating"
     OVERLAP_FORBIDDEN = "overlap_forbidden"
     DISRUPTION_BUDGET = "disruption_budget"
+    SERVICE_NOT_READY = "service_not_ready"
 
     # why a lease was refused
     TIMED_OUT = "timed_out"

@@ -175,6 +175,8 @@ class Replica(Record, frozen=True, kw_only=True):
     job: str
     index: int
     role: str
+    node_id: NodeId | None = None
+    """The one node on which it can be: it is a node service's."""
     band: Band
     generation: int
     """The bundle's generation that what runs of it (or will) is up to."""
@@ -237,6 +239,8 @@ class Replica(Record, frozen=True, kw_only=True):
     @property
     def is_placeable(self) -> bool:
         """True while it stands in line for a place, be it the first or a second one."""
+        if self.node_id is not None:
+            return False  # it has no choice of places
         return self.phase is ReplicaPhase.PENDING or self.is_migrating_blind
 
     @property

@@ -6,11 +6,12 @@ import pytest
 
 from hostler.core.disruption import Hindrance, hindrance
 from hostler.core.inputs import DrainNode
-from hostler.core.replies import Accepted
+from hostler.core.replies import Accepted, Refused
 from hostler.core.txn import Txn
 from hostler.model import TimeZone
 from hostler.model.calendar import Offset, Weekday, Window
 from hostler.model.disruption import DisruptionBudget
+from hostler.model.launch import Launch
 from hostler.model.reason import Reason
 from hostler.model.replica import MigrationCause
 from hostler.testing.builders import a_job, a_node
@@ -158,3 +159,36 @@ def test_the_deadline_of_a_drain_is_past_all_budgets() -> None:
     drain(world, "b1/main/0", deadline_ms=HOUR_MS)
     world.advance(HOUR_MS)
     assert stops(world) == 1
+
+
+def test_a_rollout_keeps_to_the_budget_and_does_not_fail_by_it() -> None:
+    world = a_theatre(3)
+    budget = a_budget(unavailable_count_max=0, windows=(SHOW,))
+    world.advance(2 * HOUR_MS)
+    world.submit(replica_count=2, disruption_budgets=(budget,))
+    world.become_ready()
+    world.advance(world.now_ms + 60_000)
+    new = a_job(launch=Launch(argv=("new",)))
+    world.submit("b1", new, replica_count=2, disruption_budgets=(budget,))
+    world.advance(4 * HOUR_MS - 1)
+    assert stops(world) == 0
+    assert world.count("rollout_failed") == 0
+    assert "no more than 0 may be away" in world.fleet.rollouts["b1"].waits_for
+    world.advance(4 * HOUR_MS)
+    assert stops(world) == 1
+
+
+def test_what_is_wrong_with_budgets_is_told() -> None:
+    world = a_theatre(1)
+    elsewhere = Window(time_zone="Nowhere", days=(Weekday.MONDAY,), from_ms=0, to_ms=0)
+    budgets = (a_budget(unavailable_count_max=-1), a_budget(windows=(elsewhere,)))
+    answer = world.try_submit(disruption_budgets=budgets)
+    assert isinstance(answer, Refused)
+    assert [(each.path, each.code) for each in answer.problems] == [
+        ("disruption_budgets[0].unavailable_count_max", "out_of_range"),
+        ("disruption_budgets[1].name", "duplicate"),
+        ("disruption_budgets[1].windows[0].time_zone", "unknown_time_zone"),
+    ]
+    refused = world.configure(own_pool(), disruption_budgets=budgets)
+    assert isinstance(refused, Refused)
+    assert len(refused.problems) == 3

@@ -25,7 +25,9 @@ from hostler.core.inputs import (
     StopJob,
     SubmitBundle,
 )
+from hostler.core.provided import without_provided
 from hostler.core.replies import Accepted, Refused
+from hostler.core.services import NodeService
 from hostler.model import Allocation, Bundle, Node, Pool, Replica, Rollout
 from hostler.model.allocation import EndCause, Ended
 from hostler.model.bundle import Job
@@ -171,7 +173,7 @@ class Theatre(World):
     def hear_inventory(self, node_id: str, shape: Shape | None = None) -> Delta:
         """Let an agent report what its node has; the same as before unless told otherwise."""
         node = self.fleet.nodes[node_id]
-        return self.run(InventoryReported(node_id=node.node_id, shape=shape or node.shape))
+        return self.run(InventoryReported(node_id=node.node_id, shape=shape or own_shape(node)))
 
     def hello(
         self,
@@ -184,7 +186,7 @@ class Theatre(World):
         return AgentSaidHello(
             node_id=node.node_id,
             incarnation=incarnation,
-            shape=shape or node.shape,
+            shape=shape or own_shape(node),
             allocations=facts,
         )
 
@@ -233,7 +235,9 @@ class Theatre(World):
             if node.provider and node.phase is not NodePhase.RETIRED
         ]
 
-    def configure(self, *pools: Pool, **changes: Any) -> Accepted | Refused:
+    def configure(
+        self, *pools: Pool, services: tuple[NodeService, ...] = (), **changes: Any
+    ) -> Accepted | Refused:
         """Apply a configuration with these pools and the settings as they are, but for changes."""
         settings = self.fleet.settings
         assert settings is not None
@@ -243,6 +247,7 @@ class Theatre(World):
             fleet_id=settings.fleet_id,
             settings=FleetSettings(**{**kept, **changes}),
             pools=pools,
+            services=services,
         )
 
     def restart(self) -> Delta:
@@ -262,6 +267,11 @@ class Theatre(World):
         """Look at everything again: there must be nothing left to do."""
         delta = self.run(FullScan())
         assert not delta.changes, f"a second look finds work: {sorted(delta.changes)}"
+
+
+def own_shape(node: Node) -> Shape:
+    """Return what the machine has by itself, which is what its agent knows."""
+    return without_provided(node.shape, node.provided)
 
 
 def fixture(*records: Record) -> tuple[Record, ...]:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from hostler.core.absorb.configuration_check import problems_of
+from hostler.core.fleet import Fleet
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import ApplyConfiguration, SubmitBundle
 from hostler.core.spend_days import day_number
@@ -226,7 +227,7 @@ def test_budgets_that_mean_nothing_are_refused(
         pools=(a_pool(),),
         budgets=(budget,),
     )
-    assert [problem.code for problem in problems_of(request)] == [code]
+    assert [problem.code for problem in problems_of(Fleet(), request)] == [code]
 
 
 def test_a_lease_costs_nothing_more_an_hour_than_its_machine(accounts: NewAccounts) -> None:

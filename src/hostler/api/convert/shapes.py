@@ -28,7 +28,7 @@ def shape(record: Shape) -> ShapeView:
         memory_bytes=record.memory_bytes,
         capabilities=None
         if record.capabilities is None
-        else [_capability(one) for one in record.capabilities],
+        else [capability(one) for one in record.capabilities],
         devices=[
             DeviceView(kind=one.kind, device_id=one.device_id, attributes=dict(one.attributes))
             for one in record.devices
@@ -80,7 +80,8 @@ def match(record: AttributeMatch) -> MatchView:
     return MatchView(attribute=record.attribute, rule=record.rule.value, values=list(record.values))
 
 
-def _capability(one: Capability) -> CapabilityView:
+def capability(one: Capability) -> CapabilityView:
+    """Show a capability that is there."""
     return CapabilityView(name=one.name, count=one.count, attributes=dict(one.attributes))
 
 

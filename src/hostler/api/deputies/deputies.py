@@ -13,6 +13,7 @@ from hostler.api.deputies.wire import local_dial
 from hostler.api.links.links import AgentLinks
 from hostler.base.errors import HostlerError
 from hostler.base.ids import MachineId, NodeId
+from hostler.core.provided import without_provided
 from hostler.engine.keys import NodeCredential
 from hostler.engine.translate import inventory_of
 from hostler.model import Node
@@ -102,7 +103,7 @@ class Deputies:
             provider,
             machine_id,
             node.node_id,
-            inventory_of(node.shape),
+            inventory_of(without_provided(node.shape, node.provided)),
             # Larger than that of any deputy before, on whatever host its server was.
             incarnation=self._engine.clock.now_ms(),
             dial=local_dial(self._links, NodeCredential(node.node_id, node.epoch)),

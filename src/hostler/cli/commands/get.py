@@ -56,8 +56,8 @@ def get(
         str,
         typer.Argument(
             metavar="KIND",
-            help="bundles, replicas, allocations, nodes, pools, leases, tokens, schedules,"
-            " upcoming, spend or events; singular and short forms (n, r, alloc) will do.",
+            help="bundles, replicas, allocations, nodes, pools, leases, services, tokens,"
+            " schedules, upcoming, spend or events; singular, short forms (n, r, alloc) will do.",
         ),
     ],
     thing_id: Annotated[str | None, typer.Argument(metavar="ID", help="Only this one.")] = None,

@@ -18,6 +18,7 @@ from hostler.core.inputs import (
     SilenceNoticed,
 )
 from hostler.core.keys import tier_key
+from hostler.core.provided import with_provided
 from hostler.core.txn import Txn
 from hostler.model import Node, Pool
 from hostler.model.node import Health, NodePhase, Origin
@@ -170,15 +171,25 @@ def _with_shape(node: Node, shape: Shape | None) -> Node:
     """
     if shape is None:
         return node
-    known = node.shape
+    known, provided = node.shape, node.provided
+    capabilities = _told(shape.capabilities, known.capabilities)
+    if provided and shape.capabilities is not None:
+        added = [c for c in known.capabilities or () if c.name in provided]
+        told, provided = with_provided(shape, added)
+        capabilities = told.capabilities
     merged = Shape(
         capacity=_told(shape.capacity, known.capacity),
         cores_milli=_told(shape.cores_milli, known.cores_milli),
         memory_bytes=_told(shape.memory_bytes, known.memory_bytes),
-        capabilities=_told(shape.capabilities, known.capabilities),
+        capabilities=capabilities,
         devices=shape.devices,
     )
-    return replace(node, shape=known if merged == known else merged, is_inventory_reported=True)
+    return replace(
+        node,
+        shape=known if merged == known else merged,
+        provided=provided,
+        is_inventory_reported=True,
+    )
 
 
 def _told(now: T | None, before: T | None) -> T | None:

@@ -106,6 +106,8 @@ def delete(txn: Txn, one: DeleteBundle) -> None:
     bundle = _bundle(txn, one.request_id, one.bundle_id)
     if bundle is None:
         return
+    if _is_configured(txn, one, bundle):
+        return
     is_repeat = bundle.phase is not BundlePhase.ACTIVE
     if not is_repeat:
         txn.move(bundle, BundleTrigger.DELETION_REQUESTED)
@@ -141,11 +143,22 @@ def stop_job(txn: Txn, one: StopJob) -> None:
     if job is None:
         return
     bundle = txn.fleet.bundles[one.bundle_id]
+    if _is_configured(txn, one, bundle):
+        return
     is_repeat = bundle.switched.get(job.name) is False
     if not is_repeat:
         txn.change(bundle, switched={**bundle.switched, job.name: False})
         _tell(txn, EventKind.JOB_STOPPED, one, job.name)
     txn.accept(one.request_id, bundle.bundle_id, is_repeat=is_repeat)
+
+
+def _is_configured(txn: Txn, one: DeleteBundle | StopJob, bundle: Bundle) -> bool:
+    """Refuse to end what the configuration asks for; say whether that was so."""
+    if bundle.service is None:
+        return False
+    message = "it is a node service; take it out of the configuration instead"
+    txn.refuse(one.request_id, "service_configured", message, is_conflict=True)
+    return True
 
 
 def reset(txn: Txn, one: ResetBundle) -> None:

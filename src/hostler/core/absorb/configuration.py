@@ -8,10 +8,12 @@ from msgspec.structs import asdict, replace
 
 from hostler.core import outbox
 from hostler.core.absorb.configuration_check import problems_of
+from hostler.core.absorb.services import keep_services
 from hostler.core.absorb.time_zones import keep_time_zones
 from hostler.core.events import EventKind
 from hostler.core.inputs import ApplyConfiguration, ServerStarted
 from hostler.core.replies import Refused
+from hostler.core.services import services_of, with_promises
 from hostler.core.txn import Txn
 from hostler.model import (
     Allocation,
@@ -29,7 +31,7 @@ from hostler.model.node import Health, NodePhase
 
 def apply_configuration(txn: Txn, one: ApplyConfiguration) -> None:
     """Make the configuration the desired one, or name every problem with it and change nothing."""
-    problems = problems_of(one)
+    problems = problems_of(txn.fleet, one)
     if problems:
         txn.reply(
             one.request_id,
@@ -42,8 +44,10 @@ def apply_configuration(txn: Txn, one: ApplyConfiguration) -> None:
         return
     is_changed = _put_settings(txn, one)
     is_changed |= keep_time_zones(txn, one.time_zones)
+    is_changed |= keep_services(txn, one)
+    services = services_of(txn.fleet)
     for pool in sorted(one.pools, key=lambda each: each.name):
-        is_changed |= _put_pool(txn, pool)
+        is_changed |= _put_pool(txn, with_promises(pool, services))
     named = {pool.name for pool in one.pools}
     for pool in list(txn.fleet.pools.in_order()):
         if pool.name not in named:

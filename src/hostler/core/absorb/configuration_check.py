@@ -11,7 +11,10 @@ from collections.abc import Iterable, Iterator
 
 from hostler.core import limits
 from hostler.core.absorb.budget_check import problems_of_budgets
+from hostler.core.absorb.services_check import problems_of_services
 from hostler.core.absorb.sizes_check import problems_of_sizes
+from hostler.core.disruption import problems_of_disruption
+from hostler.core.fleet import Fleet
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import ApplyConfiguration
 from hostler.core.replies import Problem
@@ -22,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 """Names become parts of keys, labels and paths: no separators, no surprises."""
 
 
-def problems_of(one: ApplyConfiguration) -> list[Problem]:
+def problems_of(fleet: Fleet, one: ApplyConfiguration) -> list[Problem]:
     """Return every problem, in the order of the document."""
     found = list(_settings(one.settings))
     found += _repeated("pools", [pool.name for pool in one.pools])
@@ -30,6 +33,9 @@ def problems_of(one: ApplyConfiguration) -> list[Problem]:
         found += _pool(f"pools[{number}]", pool)
         zones = [zone.name for zone in one.time_zones]
         found += problems_of_sizes(f"pools[{number}]", pool, zones)
+    found += problems_of_services(fleet, one)
+    disruption, zones = one.settings.disruption_budgets, [zone.name for zone in one.time_zones]
+    found += problems_of_disruption("settings.disruption_budgets", disruption, zones)
     found += problems_of_budgets(one.budgets, one.pools)
     return found
 

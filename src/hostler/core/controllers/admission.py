@@ -38,8 +38,10 @@ def reconcile(txn: Txn) -> None:
     """Bring each bundle that may be out of step nearer to what is desired of it."""
     for bundle in _bundles_to_look_at(txn):
         match bundle.phase:
-            case BundlePhase.ACTIVE:
+            case BundlePhase.ACTIVE if bundle.service is None:
                 _expand(txn, bundle)
+            case BundlePhase.ACTIVE:
+                pass  # node services have a controller of their own
             case BundlePhase.DELETING:
                 _dissolve(txn, bundle)
             case BundlePhase.DELETED:

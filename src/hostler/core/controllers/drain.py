@@ -73,7 +73,7 @@ def _empty(txn: Txn, node: Node) -> Node:
     wake_at_ms: int | None = None
     for key in fleet.index.allocations_by_node.keys(node.node_id):
         allocation = fleet.allocations[key]
-        if allocation.phase is AllocationPhase.STOPPING:
+        if allocation.phase is AllocationPhase.STOPPING or allocation.is_service:
             continue
         hindered = None if is_forced else hindrance(txn, allocation, _DRAIN, has_gap=True)
         if hindered is None:

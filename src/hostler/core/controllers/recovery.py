@@ -153,7 +153,7 @@ def _drop(txn: Txn, replica: Replica, allocation: Allocation, cause: EndCause) -
 def _recover(txn: Txn, replica: Replica, allocation: Allocation, cause: EndCause) -> None:
     limits = _limits(txn)
     avoided = _avoid(txn, replica, allocation, is_rejection=False)
-    if is_broken(txn, replica.bundle_id):
+    if replica.node_id is None and is_broken(txn, replica.bundle_id):
         _back_off(txn, replica, txn.now_ms, "its bundle is broken", avoided=avoided)
         return
     window_at_ms = txn.now_ms - limits.restart_window_ms

@@ -5,7 +5,8 @@ Writes:   rollouts (how far, what for, why it failed), allocations (asked to sto
           (through migration), bundles (the former one, when it turns back).
 Sends:    StopAllocation, through `holds`.
 Keeps:    INV-ROLLOUT-1.
-Waits on: OVERLAP_FORBIDDEN decides how, and is no wait; what it waits for is `Rollout.waits_for`.
+Waits on: DISRUPTION_BUDGET. OVERLAP_FORBIDDEN decides how and is no wait; the rest is in
+          `Rollout.waits_for`.
 
 A replica is *settled* when it is up to date, ready, and has been for `healthy_after_ms`. At most
 `max_parallel` are on their way at once, the primary last; the next goes when one has settled. Where
@@ -23,6 +24,7 @@ import msgspec
 
 from hostler.base.units import format_duration
 from hostler.core import holds, migration, rollout
+from hostler.core.disruption import Hindrance, hindrance
 from hostler.core.events import EventKind
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Bundle, Replica, Rollout
@@ -37,6 +39,10 @@ READS: Final = (Rollout, Bundle, Replica, Allocation)
 
 _CRASHES = (EndCause.EXITED, EndCause.START_FAILED)
 _P = ReplicaPhase
+_ROLLOUT: Final = MigrationCause.ROLLOUT
+
+_ASK_AGAIN_MS: Final = 10_000
+"""When a budget is asked again that counts bundles besides this one, whose changes wake others."""
 
 
 class _Tally(msgspec.Struct):
@@ -52,6 +58,8 @@ class _Tally(msgspec.Struct):
     ready_count: int = 0
     """Ready and not asked to stop, up to date or not."""
     settle_at_ms: list[int] = []
+    hindered: list[Hindrance] = []
+    """What keeps some of those that serve from being replaced now."""
     """When those that are ready will have been so for long enough."""
 
 
@@ -78,6 +86,8 @@ def reconcile(txn: Txn) -> None:
 
 def _go_on(txn: Txn, under_way: Rollout, bundle: Bundle, crashed: list[Allocation]) -> None:
     tallies = {job.name: _count(txn, bundle, job) for job in bundle.jobs}
+    if _is_held_by_budget(txn, under_way, bundle, list(tallies.values())):
+        under_way = txn.change(under_way, progress_at_ms=txn.now_ms)
     evidence = _evidence(txn, under_way, bundle, crashed)
     if evidence is not None:
         _fail(txn, under_way, bundle, evidence)
@@ -134,6 +144,16 @@ def _drop_stale_target(txn: Txn, bundle: Bundle, job: Job, replica: Replica) -> 
     target = None if under_way is None else txn.fleet.allocations.get(under_way.target_id)
     if target is not None and rollout.is_outdated(txn.fleet, bundle, job, target):
         migration.cancel(txn, replica, "what it was to run was superseded")
+
+
+def _is_held_by_budget(txn: Txn, under_way: Rollout, bundle: Bundle, tallies: list[_Tally]) -> bool:
+    """Say whether its time is up and it was a budget that let nobody go: that is no failure."""
+    if txn.now_ms < under_way.progress_at_ms + bundle.rollout.progress_within_ms:
+        return False
+    if any(each.moving or each.idle for each in tallies):
+        return False
+    serving = [place for each in tallies for place in each.serving]
+    return any(hindrance(txn, each, _ROLLOUT, has_gap=False) is not None for each in serving)
 
 
 def _evidence(
@@ -198,10 +218,14 @@ def _replace_some(txn: Txn, under_way: Rollout, bundle: Bundle, job: Job, tally:
     is_any = len(tally.idle) > 0
     for place in sorted(tally.serving, key=lambda each: -each.replica_index)[: max(0, room)]:
         replica = txn.fleet.replicas[place.replica_id]
+        hindered = hindrance(txn, place, _ROLLOUT, has_gap=not job.can_overlap)
+        if hindered is not None:
+            tally.hindered.append(hindered)
+            continue
         refused = migration.begin(
             txn,
             replica,
-            MigrationCause.ROLLOUT,
+            _ROLLOUT,
             within_ms=bundle.rollout.progress_within_ms,
             may_stay=not isinstance(job.launch.readiness, HttpReadiness | TcpReadiness),
         )
@@ -217,6 +241,8 @@ def _tell(txn: Txn, under_way: Rollout, bundle: Bundle, tallies: list[_Tally]) -
     """Write down how far it is, and when to look again."""
     settled_count = sum(each.settled_count for each in tallies)
     moving = [f"{key}: {why}" for tally in tallies for key, why in tally.moving.items()]
+    hindered = [each for tally in tallies for each in tally.hindered]
+    moving += [f"budget {each.detail}" for each in hindered[:1]]
     waits_for = "; ".join(moving[:3]) + (f" and {len(moving) - 3} more" if len(moving) > 3 else "")
     left = {key: None for tally in tallies for key in tally.moving}
     for place in (each for tally in tallies for each in (*tally.serving, *tally.idle)):
@@ -241,6 +267,7 @@ def _tell(txn: Txn, under_way: Rollout, bundle: Bundle, tallies: list[_Tally]) -
         )
         return
     due = [at_ms for tally in tallies for at_ms in tally.settle_at_ms]
+    due += [min(each.until_at_ms or 1 << 60, txn.now_ms + _ASK_AGAIN_MS) for each in hindered]
     if not told.is_paused:
         due.append(told.progress_at_ms + bundle.rollout.progress_within_ms)
     if due:

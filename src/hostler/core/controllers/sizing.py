@@ -200,11 +200,14 @@ def _spare_order(node: Node) -> tuple[bool, int, str]:
 
 
 def _release_spares(txn: Txn, pool: Pool, count: int) -> None:
-    """Let spares be ordinary nodes again: those not there yet first, then those that cost most."""
+    """Let spares be ordinary nodes again: those not there yet first, then the oldest that we pay.
+
+    The oldest would be the next to be replaced; what is our own costs nothing and stays.
+    """
     spares = _of_use(txn, pool, Use.INCOMING_SPARE)[::-1]
     spares += sorted(
         _of_use(txn, pool, Use.SPARE),
-        key=lambda node: (-node.price_microusd_per_hour, node.node_id),
+        key=lambda node: (node.origin is not Origin.LAUNCHED, node.created_at_ms, node.node_id),
     )
     for node in spares[:count]:
         txn.change(node, is_spare=False, spare_band=None)

@@ -68,6 +68,9 @@ class PlaceIndex:
         for allocation in (old, new):
             if allocation is not None:
                 self._places.pop(allocation.node_id, None)
+                if allocation.is_service:  # its node need not be written with it
+                    for columns in self._columns.values():
+                        columns.mark(allocation.node_id)
         was_live, is_live = old is not None and old.is_live, new is not None and new.is_live
         if old is not None and new is not None and was_live and is_live and _holds_same(old, new):
             return
@@ -216,7 +219,10 @@ def _tier_of(node: Node | None) -> str:
 def holds_on(fleet: Fleet, node: Node) -> Sequence[Hold]:
     """Return what the live allocations on a node take of it, and what claims keep of it."""
     claiming = fleet.index.replicas_claiming
-    if not node.allocation_count and not claiming.count(node.node_id):
+    is_empty = not node.allocation_count and not fleet.index.allocations_of_services.count(
+        node.node_id
+    )
+    if is_empty and not claiming.count(node.node_id):
         return ()
     holds = [hold_of(each) for each in live_on(fleet, node.node_id)]
     for key in claiming.keys(node.node_id):

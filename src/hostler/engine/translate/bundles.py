@@ -16,6 +16,7 @@ from hostler.base.units import (
 from hostler.core.calendar import Instant, instant_of
 from hostler.core.inputs import SubmitBundle
 from hostler.engine.time_zones import read_time_zones
+from hostler.engine.translate.disruption import budget_zones, disruption_budgets
 from hostler.engine.translate.where import affinities, node_rules, spread_rule
 from hostler.model.bundle import Fallback, Job, OnFailure, RolloutPolicy
 from hostler.model.calendar import TimeZone, Weekday, Window
@@ -64,6 +65,7 @@ def submit_bundle(
     """Read a checked document; `now_ms` says which years of its time zone are looked up."""
     table = document.timetable
     zones = () if table is None else read_time_zones([table.time_zone], now_ms)
+    budgets = document.disruption_budgets
     return SubmitBundle(
         request_id=request_id,
         principal=principal,
@@ -90,7 +92,11 @@ def submit_bundle(
             on_failure=OnFailure(document.rollout.on_failure),
         ),
         timetable=None if table is None else _timetable(table, zones),
-        time_zones=zones,
+        disruption_budgets=disruption_budgets(budgets),
+        time_zones=(
+            *zones,
+            *read_time_zones((zone for _, zone in budget_zones("", budgets)), now_ms),
+        ),
     )
 
 
@@ -123,7 +129,7 @@ def _timetable(document: TimetableDocument, zones: Sequence[TimeZone]) -> Timeta
 def _job(document: JobDocument, where: WhereDocument) -> Job:
     return Job(
         name=document.name,
-        launch=_launch(document.run),
+        launch=launch(document.run),
         band=Band(document.band),
         requirement=requirement(document.requires),
         is_dormant=document.dormant,
@@ -176,7 +182,8 @@ def _matches(attribute: str, asked: AttributeDocument) -> Iterator[AttributeMatc
         yield AttributeMatch(attribute=attribute, rule=MatchRule.EXISTS)
 
 
-def _launch(document: RunDocument) -> Launch:
+def launch(document: RunDocument) -> Launch:
+    """Read how a job is run."""
     return Launch(
         argv=tuple(document.argv),
         env=dict(document.env),

@@ -19,6 +19,8 @@ from hostler.base.units import (
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import ApplyConfiguration
 from hostler.engine.time_zones import read_time_zones, time_zone_problem
+from hostler.engine.translate.disruption import budget_zones, disruption_budgets
+from hostler.engine.translate.services import node_service
 from hostler.model import Budget, Pool
 from hostler.model.calendar import Weekday, Window
 from hostler.model.pool import (
@@ -87,6 +89,7 @@ def _time_zones(document: ConfigDocument) -> Iterator[tuple[str, str]]:
     for name, pool in document.pools.items():
         for index, window in enumerate(pool.windows):
             yield f"pools.{name}.windows[{index}].time_zone", window.time_zone
+    yield from budget_zones("fleet.disruption_budgets", document.fleet.disruption_budgets)
 
 
 def _tiers(document: ConfigDocument) -> Iterator[tuple[str, TierDocument]]:
@@ -111,6 +114,9 @@ def apply_configuration(
         fleet_id=document.fleet.id or new_fleet_id(),
         settings=_settings(document.fleet),
         pools=tuple(_pool(name, pool) for name, pool in sorted(document.pools.items())),
+        services=tuple(
+            node_service(name, each) for name, each in sorted(document.services.items())
+        ),
         time_zones=read_time_zones((zone for _, zone in _time_zones(document)), now_ms),
         budgets=tuple(_budget(name, one) for name, one in sorted(document.budgets.items())),
     )
@@ -141,6 +147,7 @@ def _settings(document: FleetDocument) -> FleetSettings:
         ),
         ageing_ms=duration_ms(document.placement.ageing),
         preemption=_preemption(document.placement.preemption),
+        disruption_budgets=disruption_budgets(document.disruption_budgets),
         recovery=RecoveryLimits(
             restart_count_max=recovery.restarts_max,
             bundle_restart_count_max=recovery.bundle_restarts_max,

@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
+from hostler.wire.documents.disruption import DisruptionBudgetDocument
 from hostler.wire.documents.text import (
     CountFromOne,
     Duration,
@@ -190,6 +191,8 @@ class BundleDocument(Document, frozen=True, kw_only=True):
     """True: refused unless the loss of any one node, zone, provider or interruptible tier would
     leave every replica a place."""
     labels: dict[str, str] = {}
+    disruption_budgets: list[DisruptionBudgetDocument] = []
+    """Bounds on moving its replicas, over each job; left out: one replica of a job at a time."""
     rollout: RolloutDocument = RolloutDocument()
     timetable: TimetableDocument | None = None
     """Left out: the jobs run always."""

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
+from hostler.wire.documents.disruption import FleetDisruptionBudgetDocument
+from hostler.wire.documents.services import ServiceDocument
 from hostler.wire.documents.spend import BudgetDocument, SpendDocument
 from hostler.wire.documents.text import Count, CountFromOne, Duration, Money, Name
 from hostler.wire.documents.where import Labels
@@ -115,6 +117,8 @@ class FleetDocument(Document, frozen=True, kw_only=True):
     providers: dict[str, ProviderDocument] = {}
     """Limits by provider; one that is not named has none."""
     placement: PlacementDocument = PlacementDocument()
+    disruption_budgets: list[FleetDisruptionBudgetDocument] = []
+    """Bounds on moving what runs well; counted over all that each selects."""
     recovery: RecoveryDocument = RecoveryDocument()
     debts: DebtsDocument = DebtsDocument()
     retention: RetentionDocument = RetentionDocument()
@@ -262,5 +266,7 @@ class ConfigDocument(Document, frozen=True, kw_only=True):
     fleet: FleetDocument = FleetDocument()
     server: ServerDocument = ServerDocument()
     pools: dict[Name, PoolDocument] = {}
+    services: dict[Name, ServiceDocument] = {}
+    """Node services: jobs that run once on each node of some pools."""
     budgets: dict[Name, BudgetDocument] = {}
     """How far spend may go."""

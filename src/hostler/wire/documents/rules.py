@@ -28,6 +28,10 @@ from hostler.wire.documents.config import (
     TierDocument,
     TimingDocument,
 )
+from hostler.wire.documents.disruption import (
+    DisruptionBudgetDocument,
+    FleetDisruptionBudgetDocument,
+)
 from hostler.wire.documents.problem import DocumentProblem
 from hostler.wire.documents.spend_rules import spend_rules
 from hostler.wire.documents.tree import Plain, child_path
@@ -129,10 +133,19 @@ def _config_rules(parts: _Parts) -> Problems:
             yield from parts.rule(tier, TierDocument, _tier)
             yield from parts.unique(f"{tier}.offers", "offer")
 
+    yield from parts.unique("fleet.disruption_budgets", "budget")
+    for budget in parts.members("fleet.disruption_budgets"):
+        yield from parts.rule(budget, FleetDisruptionBudgetDocument, _budget)
+    for service in parts.members("services"):
+        yield from parts.rule(f"{service}.run", RunDocument, _run)
+
 
 def _bundle_rules(parts: _Parts) -> Problems:
     yield from parts.rule("", BundleDocument, _bundle)
     yield from parts.unique("jobs", "job")
+    yield from parts.unique("disruption_budgets", "budget")
+    for budget in parts.members("disruption_budgets"):
+        yield from parts.rule(budget, DisruptionBudgetDocument, _budget)
     yield from parts.rule("backup_apart", DomainDocument, _domain)
     for rule in parts.members("spread"):
         yield from parts.rule(rule, SpreadDocument, _spread)
@@ -208,6 +221,11 @@ def _window(window: WindowDocument, path: str) -> Problems:
         yield _problem(child_path(path, "days"), "too_short", "name at least one day")
     if window.warm is None and window.min is None and window.node_count_max is None:
         yield _problem(path, "missing_key", "a window sets `warm`, `min` or `node_count_max`")
+
+
+def _budget(budget: DisruptionBudgetDocument, path: str) -> Problems:
+    if budget.unavailable_max is None and budget.ready_min is None:
+        yield _problem(path, "missing_key", "a budget sets `unavailable_max` or `ready_min`")
 
 
 def _tier(tier: TierDocument, path: str) -> Problems:

@@ -87,6 +87,7 @@ from hostler.wire.http.nodes import (
     WindowsView,
 )
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
+from hostler.wire.http.services import ServiceOnNodeView, ServicesView, ServiceView
 from hostler.wire.http.shapes import (
     CapabilityView,
     DeviceView,
@@ -165,6 +166,9 @@ __all__ = [
     "RunOutput",
     "RunSignal",
     "RunStart",
+    "ServiceOnNodeView",
+    "ServiceView",
+    "ServicesView",
     "SettingsView",
     "ShapeView",
     "SpendView",
