@@ -23,6 +23,7 @@ class EventKind(StrEnum):
     REPLICA_PREEMPTED = "replica_preempted"
     REPLICA_READY = "replica_ready"
     REPLICA_RECOVERING = "replica_recovering"
+    REPLICA_STOPPED_FIRST = "replica_stopped_first"
     REPLICA_MIGRATING = "replica_migrating"
     REPLICA_MIGRATED = "replica_migrated"
     REPLICA_MIGRATION_FAILED = "replica_migration_failed"

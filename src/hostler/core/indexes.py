@@ -49,8 +49,8 @@ def _lost_bucket(node: Node) -> str | None:
 
 
 def _claimed_node(replica: Replica) -> str | None:
-    is_pending = replica.phase is ReplicaPhase.PENDING
-    return replica.claim.node_id if is_pending and replica.claim is not None else None
+    claim = replica.kept_room
+    return None if claim is None else claim.node_id
 
 
 def _command_bucket(entry: OutboxEntry) -> str:

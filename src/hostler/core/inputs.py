@@ -114,6 +114,8 @@ class DrainNode(Request, frozen=True, kw_only=True, tag="drain_node"):
 
     node_id: NodeId
     deadline_ms: int
+    is_forced: bool = False
+    """Stop what is left at the deadline, whether it has another place or not."""
     then_retire: bool = False
 
 

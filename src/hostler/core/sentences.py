@@ -200,6 +200,10 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "Two copies of it must not run at once, so its place ends before the next one begins.",
         "Write `overlap: allowed` into the job if a second copy does no harm.",
     ),
+    Reason.SIBLING_MOVING: (
+        "Another replica of its job is not ready, so this one is not stopped yet.",
+        "Nothing; it follows when the other one is ready. If that stays so, look at its logs.",
+    ),
     # a lease was refused
     Reason.TIMED_OUT: (
         "No slot was free in the time that was given.",

@@ -17,7 +17,7 @@ from hostler.core.placement.feasible import Place
 from hostler.core.placement.places import hold_of, live_on
 from hostler.core.placement.preempt import Allowance, Candidate, Sacrifice, Stage, cheapest_on
 from hostler.core.placement.resilience import domains_of
-from hostler.core.placement.room import Hold
+from hostler.core.placement.room import Hold, free_room
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Bundle, Node, Replica
 from hostler.model.allocation import AllocationPhase
@@ -39,6 +39,15 @@ def other_claims(txn: Txn, node: Node, but: Replica) -> list[Hold]:
     keys = txn.fleet.index.replicas_claiming.keys(node.node_id)
     found = (txn.fleet.replicas[key].claim for key in keys if key != but.replica_id)
     return [Hold(claim.requirement) for claim in found if claim is not None]
+
+
+def with_kept_room(txn: Txn, place: Place, replica: Replica) -> Place:
+    """Return a place as it is for a replica for which room is kept there."""
+    others = [
+        *(hold_of(each) for each in live_on(txn.fleet, place.node.node_id)),
+        *other_claims(txn, place.node, replica),
+    ]
+    return msgspec.structs.replace(place, room=free_room(place.node.shape, others))
 
 
 def beside_claims(txn: Txn, bundle: Bundle, job: Job, replica: Replica) -> Demand:

@@ -118,6 +118,8 @@ class Drain(Value, frozen=True, kw_only=True):
 
     by: str
     deadline_at_ms: int
+    is_forced: bool = False
+    """True: at the deadline what is left is stopped; false: it stays, and that is said."""
     then_retire: bool = False
     """True: the machine is stopped when it is empty; false: the node stays, cordoned."""
     is_overdue: bool = False

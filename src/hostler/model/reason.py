@@ -58,6 +58,7 @@ class Reason(StrEnum):
     BAND_DROPPED = "band_dropped"
     MIGRATING = "migrating"
     OVERLAP_FORBIDDEN = "overlap_forbidden"
+    SIBLING_MOVING = "sibling_moving"
 
     # why a lease was refused
     TIMED_OUT = "timed_out"

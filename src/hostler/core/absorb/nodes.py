@@ -7,6 +7,7 @@ from typing import Final
 from hostler.base.ids import NodeId
 from hostler.core.events import EventKind
 from hostler.core.inputs import CordonNode, DrainNode, UncordonNode
+from hostler.core.leaving import call_off
 from hostler.core.txn import Txn
 from hostler.model import Node
 from hostler.model.node import Cordon, Drain, NodePhase
@@ -46,6 +47,8 @@ def uncordon(txn: Txn, one: UncordonNode) -> None:
     txn.accept(one.request_id, node.node_id, is_repeat=is_repeat)
     if not is_repeat:
         txn.change(node, cordon=None, drain=None)
+        for key in txn.fleet.index.allocations_by_node.keys(node.node_id):
+            call_off(txn, txn.fleet.allocations[key])
         for key in txn.fleet.index.leases_by_node.keys(node.node_id):
             lease = txn.fleet.leases[key]
             txn.change(lease, retiring_at_ms=None, retiring_at_ms_max=None)
@@ -68,7 +71,10 @@ def drain(txn: Txn, one: DrainNode) -> None:
         node,
         cordon=node.cordon or Cordon(by=by, reason="drain", at_ms=txn.now_ms),
         drain=Drain(
-            by=by, deadline_at_ms=txn.now_ms + one.deadline_ms, then_retire=one.then_retire
+            by=by,
+            deadline_at_ms=txn.now_ms + one.deadline_ms,
+            is_forced=one.is_forced,
+            then_retire=one.then_retire,
         ),
     )
     txn.accept(one.request_id, node.node_id)

@@ -1,16 +1,16 @@
 """Drain: empties the nodes that an operator, or their retirement, wants empty.
 
-Reads:    nodes, allocations.
-Writes:   allocations (asked to stop), leases (how long they may stay), nodes (how far it is).
+Reads:    nodes, allocations, replicas.
+Writes:   allocations (asked to stop), replicas (a second place; room that is kept), leases (how
+          long they may stay), nodes (how far it is; launched for what must leave).
 Sends:    StopAllocation (through holds).
 Keeps:    INV-DRAIN-1 (a finished drain is of a node that was empty).
-Waits on: Reason.IN_USE.
+Waits on: Reason.IN_USE for the node; for each allocation whatever `core.leaving` says.
 
 Leases are waited for: each is told until when it may stay, and ended then by leasing. Whose node
 goes because it can no longer be trusted, or was held for the last time, may stay for as long as it
-likes (L-127). Allocations are asked to stop, and recovery places them elsewhere; two replicas of
-one job are never on the move at once, so a pair is not taken down by draining both of its nodes. At
-the deadline, where there is one, nothing is waited for any more.
+likes (L-127). Allocations leave one by one, gold first (`core.leaving`): what finds no place stays.
+At the deadline that is said; where the drain is forced, what is left is stopped then.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from msgspec.structs import replace
 
 from hostler.core import holds
 from hostler.core.events import EventKind
+from hostler.core.leaving import PATIENCE_MS, leave
 from hostler.core.txn import Txn
-from hostler.model import Allocation, Node, Pool
-from hostler.model.allocation import AllocationPhase
+from hostler.model import Allocation, Node, Pool, Replica
 from hostler.model.node import Drain, Health, NodePhase, RetireReason
 from hostler.model.reason import Reason
-from hostler.model.replica import ReplicaPhase
 
-READS: Final = (Node, Allocation)
+READS: Final = (Node, Allocation, Replica)
 
 _LAST_MAY_FINISH: Final = (RetireReason.POISONED, RetireReason.USED_UP)
 
-_MOVING: Final = (ReplicaPhase.PENDING, ReplicaPhase.BACKING_OFF)
+_WHY: Final = "drain"
+"""What an allocation is told to stop for."""
 
 
 def reconcile(txn: Txn) -> None:
@@ -42,10 +42,9 @@ def reconcile(txn: Txn) -> None:
     if not draining:
         return
     changed = set(txn.changed_keys(Node))
-    may_any_move = bool(txn.changed_keys(Allocation))
     for key in draining:
         node = fleet.nodes[key]
-        if key in changed or (may_any_move and node.allocation_count):
+        if key in changed or node.allocation_count:  # room elsewhere may be what has changed
             _drain(txn, node)
 
 
@@ -59,26 +58,41 @@ def _drain(txn: Txn, node: Node) -> None:
 
 
 def _empty(txn: Txn, node: Node) -> Node:
-    """Ask what may leave to leave, or at the deadline everything; return the node after that."""
+    """Ask what may leave to leave; return the node after that."""
     fleet = txn.fleet
     txn.note(
         node.node_id,
         Reason.IN_USE,
         f"{node.lease_count} leases and {node.allocation_count} allocations are left",
     )
-    is_forced = node.drain is not None and node.drain.deadline_at_ms <= txn.now_ms
-    if node.drain is not None and is_forced:
-        _say_overdue(txn, node, node.drain)
-    for key in fleet.index.allocations_by_node.keys(node.node_id):
-        allocation = fleet.allocations[key]
-        if allocation.phase is AllocationPhase.STOPPING:
+    drain = node.drain
+    is_over = drain is not None and drain.deadline_at_ms <= txn.now_ms
+    if drain is not None and is_over:
+        _say_overdue(txn, node, drain)
+    keys = fleet.index.allocations_by_node.keys(node.node_id)
+    for allocation in sorted((fleet.allocations[key] for key in keys), key=_urgency):
+        if is_over and drain is not None and drain.is_forced:
+            holds.request_stop(txn, allocation, _WHY)
             continue
-        if is_forced or _may_move(txn, allocation):
-            holds.request_stop(txn, allocation, "drain")
+        stuck = leave(txn, allocation, within_ms=_within_ms(txn, node), why=_WHY)
+        if stuck is None:
+            txn.clear_note(allocation.allocation_id)
         else:
-            txn.note(key, Reason.IN_USE, "another replica of its job is on the move")
+            txn.note(allocation.allocation_id, stuck.reason, stuck.detail)
     _tell_holders(txn, node)
     return fleet.nodes[node.node_id]
+
+
+def _urgency(allocation: Allocation) -> tuple[int, str]:
+    return allocation.band.rank, allocation.allocation_id
+
+
+def _within_ms(txn: Txn, node: Node) -> int:
+    """Return how long a second copy may take: past a deadline that forces nothing, as ever."""
+    drain = node.drain
+    if drain is None or drain.deadline_at_ms <= txn.now_ms:
+        return PATIENCE_MS
+    return min(PATIENCE_MS, drain.deadline_at_ms - txn.now_ms) if drain.is_forced else PATIENCE_MS
 
 
 def _tell_holders(txn: Txn, node: Node) -> None:
@@ -121,23 +135,6 @@ def _say_overdue(txn: Txn, node: Node, drain: Drain) -> None:
         lease_count=node.lease_count,
         allocation_count=node.allocation_count,
     )
-
-
-def _may_move(txn: Txn, allocation: Allocation) -> bool:
-    """Say whether every other replica of the job is where it should be, or this one is nowhere."""
-    fleet = txn.fleet
-    if allocation.phase is AllocationPhase.RESERVED:
-        return True  # nothing runs yet that could be disturbed
-    for key in fleet.index.replicas_by_bundle.keys(allocation.bundle_id):
-        replica = fleet.replicas[key]
-        if replica.job != allocation.job or key == allocation.replica_id:
-            continue
-        if replica.phase in _MOVING:
-            return False
-        for other in fleet.index.allocations_by_replica.keys(key):
-            if fleet.allocations[other].phase is not AllocationPhase.READY:
-                return False
-    return True
 
 
 def _finish(txn: Txn, node: Node, drain: Drain) -> None:
