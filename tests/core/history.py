@@ -233,6 +233,7 @@ class History:
                 return given.DrainNode(
                     node_id=node_id,
                     deadline_ms=deadline_ms,
+                    is_forced=self.chance(),
                     then_retire=self.chance(),
                     **self._who(),
                 )

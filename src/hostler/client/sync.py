@@ -303,11 +303,18 @@ class SyncClient:
         return self._loop.run(self._client.uncordon_node(node_id))
 
     def drain_node(
-        self, node_id: str, *, deadline_ms: int = 300_000, then_retire: bool = False
+        self,
+        node_id: str,
+        *,
+        deadline_ms: int = 600_000,
+        is_forced: bool = False,
+        then_retire: bool = False,
     ) -> NodeView:
         """As `Client.drain_node`."""
         return self._loop.run(
-            self._client.drain_node(node_id, deadline_ms=deadline_ms, then_retire=then_retire)
+            self._client.drain_node(
+                node_id, deadline_ms=deadline_ms, is_forced=is_forced, then_retire=then_retire
+            )
         )
 
     def pools(self) -> list[PoolView]:

@@ -142,15 +142,14 @@ def _sibling_on_the_move(txn: Txn, allocation: Allocation) -> str:
         if replica.phase in _MOVING:
             return f"{key} is {replica.phase.value}"
         place = fleet.allocations.get(replica.place_id)
-        if replica.phase is ReplicaPhase.PLACED and place is not None:
-            if place.phase is not AllocationPhase.READY:
-                return f"{key} is {place.phase.value}"
+        if place is None or replica.phase is not ReplicaPhase.PLACED:
+            continue  # it is not meant to run
+        if place.phase is not AllocationPhase.READY:
+            return f"{key} is {place.phase.value}"
     return ""
 
 
-def _find_room(
-    txn: Txn, replica: Replica, allocation: Allocation, demand: Demand
-) -> Stuck | None:
+def _find_room(txn: Txn, replica: Replica, allocation: Allocation, demand: Demand) -> Stuck | None:
     """Keep room elsewhere, on a node that is there or on a machine that is asked for."""
     if txn.now_ms < replica.migration_retry_at_ms and not _is_any_open(txn, demand):
         txn.wake(replica, replica.migration_retry_at_ms)

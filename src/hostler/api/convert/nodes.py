@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hostler.api.convert.shapes import shape
 from hostler.core.fleet import Fleet
 from hostler.core.keys import tier_key
 from hostler.core.sizing_targets import sizes_of
 from hostler.core.uses import Replaceable, Use, replaceable_key, use_key
-from hostler.model import Node, Pool, Sizes
-from hostler.model.node import NodePhase, Tenant
+from hostler.model import Allocation, Lease, Node, Pool, Sizes
+from hostler.model.node import Drain, NodePhase, Tenant
 from hostler.model.pool import Offer, Tier
+from hostler.model.reason import Reason
 from hostler.wire.http import (
     BootFailureView,
     CordonView,
     DrainView,
     LaunchFailureView,
+    LeftView,
     NodeView,
     NoteView,
     OfferView,
@@ -41,6 +45,44 @@ def _tenant(record: Tenant | None) -> TenantView | None:
         outcome=record.outcome,
         ended_at_ms=record.ended_at_ms,
     )
+
+
+def _drain(fleet: Fleet, record: Node, drain: Drain) -> DrainView:
+    return DrainView(
+        by=drain.by,
+        deadline_at_ms=drain.deadline_at_ms,
+        is_forced=drain.is_forced,
+        then_retire=drain.then_retire,
+        is_overdue=drain.is_overdue,
+        is_done=drain.is_done,
+        left=[*_allocations_left(fleet, record), *_leases_left(fleet, record)],
+    )
+
+
+def _allocations_left(fleet: Fleet, record: Node) -> Iterator[LeftView]:
+    for key in fleet.index.allocations_by_node.keys(record.node_id):
+        allocation = fleet.allocations[key]
+        note = fleet.notes.get(key, {}).get("drain")
+        yield LeftView(
+            kind=Allocation.KIND,
+            id=key,
+            replica_id=allocation.replica_id,
+            phase=allocation.phase,
+            reason="" if note is None else note.reason,
+            detail="" if note is None else note.detail,
+        )
+
+
+def _leases_left(fleet: Fleet, record: Node) -> Iterator[LeftView]:
+    for key in fleet.index.leases_by_node.keys(record.node_id):
+        yield LeftView(
+            kind=Lease.KIND,
+            id=key,
+            replica_id=None,
+            phase=fleet.leases[key].phase,
+            reason=Reason.IN_USE,
+            detail="its holder has until the deadline",
+        )
 
 
 def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
@@ -76,14 +118,7 @@ def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
         cordon=None
         if cordon is None
         else CordonView(by=cordon.by, reason=cordon.reason, at_ms=cordon.at_ms),
-        drain=None
-        if drain is None
-        else DrainView(
-            by=drain.by,
-            deadline_at_ms=drain.deadline_at_ms,
-            then_retire=drain.then_retire,
-            is_overdue=drain.is_overdue,
-        ),
+        drain=None if drain is None else _drain(fleet, record, drain),
         retire_reason=record.retire_reason,
         is_spare=record.is_spare,
         spare_band=record.spare_band,

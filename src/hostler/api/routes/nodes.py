@@ -155,6 +155,7 @@ async def drain(request: HttpRequest) -> Response[bytes]:
         DrainNode(
             node_id=NodeId(node_id),
             deadline_ms=asked.deadline_ms,
+            is_forced=asked.is_forced,
             then_retire=asked.then_retire,
             **common(request, caller.principal),
         ),

@@ -69,7 +69,7 @@ _INSTEAD = {
 
 
 def _wait_gone(remote: Remote, bundle_id: str) -> None:
-    from hostler.cli.commands.nodes import POLL_S
+    from hostler.cli.draining import POLL_S
     from hostler.client import ClientError
 
     told = -1

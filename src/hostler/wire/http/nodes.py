@@ -18,13 +18,31 @@ class CordonView(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
 
 
+class LeftView(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is still on a node that is to be empty."""
+
+    kind: str
+    """`allocation` or `lease`."""
+    id: str
+    replica_id: str | None
+    phase: str
+    reason: str
+    """What it waits for before it leaves; empty: it is ending."""
+    detail: str
+
+
 class DrainView(msgspec.Struct, frozen=True, kw_only=True):
     """The node is to be empty by an instant."""
 
     by: str
     deadline_at_ms: int
+    is_forced: bool
+    """What is left at the deadline is stopped."""
     then_retire: bool
     is_overdue: bool
+    is_done: bool
+    """Its agent has said that nothing is left, or its machine is gone."""
+    left: list[LeftView]
 
 
 class LaunchFailureView(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +121,9 @@ class CordonRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class DrainRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Cordon a node and move what is there."""
 
-    deadline_ms: Annotated[int, Meta(ge=0, le=366 * 86_400_000)] = 300_000
+    deadline_ms: Annotated[int, Meta(ge=0, le=366 * 86_400_000)] = 600_000
+    is_forced: bool = False
+    """Stop what is left at the deadline, whether it has another place or not."""
     then_retire: bool = False
     """Stop its machine when it is empty."""
 
