@@ -150,6 +150,16 @@ class ContainerEngine:
         if self._process is not None:
             self._process.terminate()
             self._process.wait(START_S_MAX)
+        self._end_monitors()
+
+    def _end_monitors(self) -> None:
+        """End podman's monitors, which otherwise wait five minutes for somebody to ask."""
+        needle = f"{self.folder}/".encode()
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                program, *arguments = (process / "cmdline").read_bytes().split(b"\0")
+                if program.endswith(b"conmon") and any(needle in one for one in arguments):
+                    os.kill(int(process.name), 9)
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """Readiness, leased commands and log streams in the agent's core."""
 
+from msgspec.structs import replace
+
 from hostler.agent.core.effects import (
     ClearLease,
     CloseStream,
@@ -156,6 +158,70 @@ def test_ending_an_unknown_lease_is_done_and_a_lower_epoch_is_refused() -> None:
     assert answers(bench.hear(an_end(epoch=3))) == [("l-1/end/3", "refused", "epoch_stale")]
     stale = sent(bench.hear(an_exec("r-2", epoch=3)))
     assert stale == [ExecEnded(request_id="r-2", error="lease_epoch_stale")]
+
+
+END_AND_CLEAN = replace(an_end(), clean_up=["scrub"], clean_up_ms=5_000)
+
+
+def cleaning(bench: Bench) -> str:
+    """End a lease that a clean-up follows, and return what that runs as."""
+    bench.hear(an_exec())
+    assert of(bench.hear(END_AND_CLEAN), StartExec) == []
+    (begun,) = of(bench.feed(LeaseCleared(key=LeaseKey("l-1", 1))), StartExec)
+    assert begun.start.argv[-1] == "scrub"
+    assert answers(bench.last) == []
+    return begun.start.request_id
+
+
+def test_a_slot_is_cleaned_up_once_nothing_is_left_and_cleared_again() -> None:
+    bench = connected()
+    clean_up = cleaning(bench)
+    assert bench.hear(END_AND_CLEAN) == []  # asked again, it goes on
+    ended = bench.feed(ExecFinished(request_id=clean_up, exit_code=0))
+    assert of(ended, ClearLease) == [ClearLease(key=LeaseKey("l-1", 1))]
+    assert sent(ended) == []
+    done = bench.feed(LeaseCleared(key=LeaseKey("l-1", 1)))
+    assert answers(done) == [("l-1/end/1", "done", "")]
+
+
+def test_a_clean_up_that_fails_is_a_refusal() -> None:
+    bench = connected()
+    clean_up = cleaning(bench)
+    bench.feed(ExecFinished(request_id=clean_up, exit_code=3))
+    done = bench.feed(LeaseCleared(key=LeaseKey("l-1", 1)))
+    assert answers(done) == [("l-1/end/1", "refused", "clean_up_failed")]
+
+
+def test_a_clean_up_that_takes_too_long_is_killed_and_has_failed() -> None:
+    bench = connected()
+    clean_up = cleaning(bench)
+    assert of(bench.later(4_999), KillExec) == []
+    assert of(bench.later(1), KillExec) == [KillExec(request_id=clean_up)]
+    bench.feed(ExecFinished(request_id=clean_up, signal="SIGKILL"))
+    done = bench.feed(LeaseCleared(key=LeaseKey("l-1", 1)))
+    assert answers(done) == [("l-1/end/1", "refused", "clean_up_failed")]
+
+
+def test_a_clean_up_of_another_slot_is_not_disturbed_by_the_next_holder() -> None:
+    bench = connected()
+    cleaning(bench)
+    begun = bench.hear(replace(an_exec("r-2", "l-2", epoch=2), held_lease_ids=["l-2"]))
+    assert of(begun, ClearLease) == []
+    assert [each.start.request_id for each in of(begun, StartExec)] == ["r-2"]
+
+
+def test_a_clean_up_that_is_cut_off_with_the_agent_is_not_answered() -> None:
+    bench = connected()
+    clean_up = cleaning(bench)
+    bench.feed(StopAsked(is_work_stopped=True))
+    bench.feed(ExecFinished(request_id=clean_up, signal="SIGKILL"))
+    assert answers(bench.feed(LeaseCleared(key=LeaseKey("l-1", 1)))) == []
+
+
+def test_a_lease_that_nothing_ran_under_is_cleaned_up_too() -> None:
+    bench = connected()
+    assert of(bench.hear(END_AND_CLEAN), ClearLease) == [ClearLease(key=LeaseKey("l-1", 1))]
+    assert len(of(bench.feed(LeaseCleared(key=LeaseKey("l-1", 1))), StartExec)) == 1
 
 
 def test_a_new_holder_of_a_lease_waits_until_the_old_one_is_cleared_away() -> None:

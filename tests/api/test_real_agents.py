@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 
 from hostler.client import ClientError, LeaseLost, LeaseRefused
 from hostler.wire.http import AcquireRequest, AllocationView
-from tests.api.lab import Lab, RealAgent, a_bundle, begin, running
+from tests.api.lab import CONFIG, Lab, RealAgent, a_bundle, begin, running
 from tests.eventually import eventually_async
 
 pytestmark = pytest.mark.e2e
@@ -139,6 +140,32 @@ async def test_a_holder_is_told_that_its_node_goes_and_may_stay_within_the_bound
             with pytest.raises(ClientError) as refused:
                 await lease.extend(1_000)
             assert refused.value.code == "extension_invalid"
+
+
+async def test_a_slot_is_cleaned_up_between_two_leases_and_a_failure_closes_the_node(
+    tmp_path: Path,
+) -> None:
+    mark = tmp_path / "cleaned"
+    scrub = ["/bin/sh", "-c", f"echo noise; echo $HOSTLER_LEASE_ID >>{mark}; test -w {mark}.ok"]
+    (tmp_path / "cleaned.ok").touch()
+    config = CONFIG.replace("runners: {", f"runners: {{clean_up: {json.dumps(scrub)}, ")
+    async with running(tmp_path, config=config) as lab, lab.client() as client:
+        node = await lab.agent("runners")
+        async with client.lease("runners", timeout_ms=10_000) as first:
+            await first.run(["true"])
+        async with client.lease("runners", timeout_ms=10_000) as second:
+            assert mark.read_text().split() == [first.lease_id]
+            (tmp_path / "cleaned.ok").unlink()
+
+        async def is_closed() -> bool:
+            return (await client.node(node.node_id)).cordon is not None
+
+        await eventually_async(is_closed, what="the node to be cordoned")
+        assert mark.read_text().split() == [first.lease_id, second.lease_id]
+        result = (await client.node(node.node_id)).last_clean_up
+        assert result is not None
+        assert (result.lease_id, result.is_success) == (second.lease_id, False)
+        assert "exit code 1" in result.detail
 
 
 async def test_nothing_free_is_said_at_once(tmp_path: Path) -> None:

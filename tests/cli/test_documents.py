@@ -59,6 +59,12 @@ def test_a_good_configuration_is_said_to_be_good(cli: Cli) -> None:
     assert ended == Ended(0, "examples/hostler.yaml is good: 2 pools, 3 tiers\n", "")
 
 
+@pytest.mark.parametrize("name", ["docker", "ssh"])
+def test_the_examples_of_providers_are_good(cli: Cli, name: str) -> None:
+    ended = cli("config", "check", f"examples/{name}.yaml")
+    assert ended == Ended(0, f"examples/{name}.yaml is good: 1 pool, 1 tier\n", "")
+
+
 def test_a_bad_configuration_is_told_whole(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "hostler.yaml"
     file.write_text("fleet:\n  timing: {heartbeat: 5x}\npools:\n  p: {}\n")

@@ -181,6 +181,7 @@ class History:
             lease_ms_max=self.one_of((None, 100_000)),
             lease_per_key_max=self.one_of((None, 1)),
             line_step_ms=self.one_of((0, 60_000)),
+            clean_up=self.one_of(((), ("scrub",))),
             retire_notice_ms=self.one_of((0, 600_000)),
             retire_extension_ms_max=self.one_of((0, 10_000)),
             use_count_max=self.one_of((None, 1, 3)),

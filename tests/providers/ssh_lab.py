@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -52,9 +53,7 @@ class Hosts:
             for pid in marked(str(host.home)):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            for path in (host.home / ".hostler").rglob("*"):
-                if not path.is_dir():
-                    path.unlink(missing_ok=True)
+            shutil.rmtree(host.home / ".hostler", ignore_errors=True)
 
     def stop(self) -> None:
         self.clean()

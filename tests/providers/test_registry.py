@@ -7,6 +7,7 @@ import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from hostler.engine.clock import SystemClock
@@ -79,3 +80,45 @@ def test_no_provider_is_loaded_before_its_name_is_used() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "['hostler.providers.registry']"
+
+
+def a_broken_import() -> None:
+    raise ZeroDivisionError("as somebody else's package may")
+
+
+@pytest.mark.parametrize(
+    ("version", "match"), [(0, "upgrade its package"), (99, "upgrade Hostler")]
+)
+def test_a_provider_of_another_version_is_refused_and_breaks_no_other(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, version: int, match: str
+) -> None:
+    kind = msgspec.structs.replace(fake_provider_kind(FakeCloud()), api_version=version)
+    monkeypatch.setattr("os.hostler_kind", kind, raising=False)
+    found = EntryPoint(name="other", value="os:hostler_kind", group="hostler.providers")
+    monkeypatch.setattr(registry, "_entry_points", {"other": found, **registry._installed()})
+    with pytest.raises(RequestInvalid, match=match):
+        registry.kind("other")
+    problems = {one.name: one.problem for one in registry.installed()}
+    assert match in problems["other"]
+    assert problems["local"] == problems["fake"] == ""
+
+
+def test_a_package_that_fails_on_import_breaks_no_other(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(EntryPoint):
+        def load(self) -> None:
+            a_broken_import()
+
+    found = Broken(name="broken", value="x:y", group="hostler.providers")
+    monkeypatch.setattr(registry, "_entry_points", {"broken": found})
+    with pytest.raises(RequestInvalid, match="written for another Hostler") as refused:
+        registry.kind("broken")
+    assert "ZeroDivisionError" in str(refused.value)
+    assert registry.kind("fake").name == "fake"
+
+
+def test_what_is_wrong_between_options_is_a_problem_of_the_document(registry: Registry) -> None:
+    (problem,) = registry.problems_of("docker", {"image": "i", "mounts": ["here"]})
+    assert (problem.path, problem.code) == ("options", "options_invalid")
+    assert "mounts[0]" in problem.message

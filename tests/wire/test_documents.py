@@ -55,7 +55,7 @@ def test_every_error_is_told_at_once_with_its_place(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_examples_are_sound(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    if path.name == "hostler.yaml":
+    if "\npools:\n" in text:
         read_config(text).require()
     else:
         assert require_all(read_bundles(text))

@@ -67,6 +67,9 @@ MACHINE_RETRY_MS_MAX: Final = 10_000
 MACHINE_PROBE_EVERY_MS: int = 10_000
 """How often a deputy looks at its machine: a thousand machines are a hundred looks a second."""
 
+MACHINE_DOUBT_MS: int = 1_000
+"""How soon a machine is looked at again after a look that failed."""
+
 MACHINE_PROBE_FAILURES_MAX: Final = 2
 """Looks that fail in a row until the machine's node is not heard any more: one lost packet is not
 an illness."""

@@ -23,6 +23,7 @@ from hostler.cli.commands import (
     logs,
     nodes,
     pool,
+    providers,
     run,
     server,
     shell,
@@ -44,7 +45,7 @@ app: Final = typer.Typer(
 for part in (
     *(demo, server, agent, apply, bundles, run, lease),
     *(status, get, describe, explain, logs, events),
-    *(nodes, pool, config, token, shell),
+    *(nodes, pool, config, providers, token, shell),
 ):
     part.register(app)
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
-from hostler.base.units import format_duration, format_size
+from hostler.base.units import format_duration
+from hostler.cli.lease_descriptions import (
+    clean_up_text,
+    lease_lines,
+    requirement_text,
+    tenant_text,
+)
 from hostler.cli.output import At, Cell, Column, fields, table
 from hostler.cli.remote import now_ms
 from hostler.cli.tables import (
     ALLOCATION_COLUMNS,
     NODE_COLUMNS,
     REPLICA_COLUMNS,
-    cores_text,
     ended_text,
     money_text,
     node_state,
@@ -31,9 +36,7 @@ from hostler.wire.http import (
     OfferView,
     PoolView,
     ReplicaView,
-    RequirementView,
     SpreadView,
-    TenantView,
     TierView,
     TokenView,
 )
@@ -63,7 +66,7 @@ def described(client: SyncClient, view: View) -> list[str]:
         case AllocationView():
             return _allocation(view)
         case LeaseView():
-            return _lease(view)
+            return lease_lines(view)
         case TokenView():
             return _token(view)
         case _:
@@ -92,21 +95,6 @@ def note_line(note: NoteView) -> str:
     """Write why something is not done, and who decides it."""
     detail = f": {note.detail}" if note.detail else ""
     return f"{note.reason}{detail} ({note.by})"
-
-
-def requirement_text(requirement: RequirementView) -> str:
-    """Write what work needs on one line."""
-    parts = []
-    if requirement.capacity:
-        parts.append(f"capacity {requirement.capacity}")
-    if requirement.cores_milli:
-        parts.append(f"{cores_text(requirement.cores_milli)} cores")
-    if requirement.memory_bytes:
-        parts.append(format_size(requirement.memory_bytes))
-    for one in requirement.capabilities:
-        attributes = " ".join(f"{name}={value}" for name, value in one.attributes.items())
-        parts.append(f"{one.count} {one.name}" + (f" ({attributes})" if attributes else ""))
-    return ", ".join(parts) or "nothing"
 
 
 def _spread_text(spread: SpreadView) -> str:
@@ -143,7 +131,9 @@ def _node(client: SyncClient, view: NodeView) -> list[str]:
         ("Has", shape_text(view.shape) if view.is_inventory_reported else "not reported yet"),
         ("Used for", node_use(view) or "nothing"),
         ("Leases served", view.use_count),
-        ("Last tenant", _tenant_text(view.last_tenant)),
+        ("Being cleaned up", f"{view.cleaning_count} slots" if view.cleaning_count else None),
+        ("Last clean-up", clean_up_text(view.last_clean_up)),
+        ("Last tenant", tenant_text(view.last_tenant)),
         ("Epoch", view.epoch),
         ("Cordoned by", f"{cordon.by} {cordon.reason}".strip() if cordon else None),
         (
@@ -322,57 +312,6 @@ def _allocation(view: AllocationView) -> list[str]:
             ("Ended", ended_text(view.ended)),
         ]
     )
-
-
-def _lease(view: LeaseView) -> list[str]:
-    granted, beat = view.granted_at_ms, view.heartbeat_at_ms
-    goes, most = view.retiring_at_ms, view.retiring_at_ms_max
-    is_held = view.phase == "held" and view.expires_at_ms is not None
-    left_ms = max(0, (view.expires_at_ms or 0) - now_ms())
-    why = f"{view.reason}: {view.reason_detail}" if view.reason_detail else view.reason
-    return _fields(
-        [
-            ("Lease", view.lease_id),
-            ("Pool", view.pool),
-            ("Phase", view.phase),
-            ("Outcome", view.outcome),
-            ("Because", view.outcome_detail),
-            ("Waits for", why),
-            ("In line", view.position),
-            ("Node", view.node_id),
-            ("Holder", view.holder),
-            ("Fairness key", view.key),
-            ("Needs", requirement_text(view.requires)),
-            ("Labels", ", ".join(f"{name}={value}" for name, value in view.labels.items())),
-            ("Priority", view.priority),
-            ("Near to", _near_text(view)),
-            ("Not on", ", ".join(view.excluded_node_ids)),
-            ("Shares with", view.share.replace("_", " ")),
-            ("Taken up", "yes" if view.is_acknowledged else "not yet"),
-            ("Requested", At(view.requested_at_ms)),
-            ("Granted", None if granted is None else At(granted)),
-            ("Last heartbeat", None if beat is None else At(beat)),
-            ("Expires in", format_duration(left_ms) if is_held else None),
-            ("Its node goes", None if goes is None else At(goes)),
-            ("Can be extended to", None if most is None or most == goes else At(most)),
-            ("Epoch", view.epoch),
-        ]
-    )
-
-
-def _tenant_text(tenant: TenantView | None) -> str | None:
-    if tenant is None:
-        return None
-    return f"{tenant.lease_id} of {tenant.key}, {tenant.outcome}"
-
-
-def _near_text(view: LeaseView) -> str | None:
-    if view.affinity_node_id is None:
-        return None
-    if view.is_affinity_required:
-        return f"{view.affinity_node_id} and no other"
-    waits = format_duration(view.affinity_wait_ms) if view.affinity_wait_ms else ""
-    return f"{view.affinity_node_id}{f', for {waits}' if waits else ''}"
 
 
 def _token(view: TokenView) -> list[str]:

@@ -51,6 +51,7 @@ class EventKind(StrEnum):
     LEASE_GRANTED = "lease_granted"
     LEASE_REFUSED = "lease_refused"
     LEASE_SETTLED = "lease_settled"
+    NODE_CLEAN_UP_FAILED = "node_clean_up_failed"
     LEASE_RETIRING = "lease_retiring"
     TOKEN_CREATED = "token_created"
     TOKEN_REVOKED = "token_revoked"

@@ -16,7 +16,7 @@ from hostler.model.allocation import AllocationPhase, AllocationTrigger, EndCaus
 from hostler.model.command import EndLease, StartAllocation, StopAllocation
 from hostler.model.launch import Disconnect
 from hostler.model.lease import LeaseOutcome, LeaseTrigger, Share
-from hostler.model.node import Cordon, NodePhase, Origin, RetireReason, Tenant
+from hostler.model.node import CleanUp, Cordon, NodePhase, Origin, RetireReason, Tenant
 
 _UNFIT: dict[LeaseOutcome, RetireReason] = {
     LeaseOutcome.POISON: RetireReason.POISONED,
@@ -122,8 +122,15 @@ def settle_lease(txn: Txn, lease: Lease, outcome: LeaseOutcome, detail: str = ""
         outcome=outcome,
         ended_at_ms=txn.now_ms,
     )
+    is_linked = outcome is not LeaseOutcome.NODE_LOST and node.phase in _LINKED
+    pool = txn.fleet.pools.get(lease.pool)
+    clean_up = pool.clean_up if pool is not None and is_linked else ()
+    if outcome is not LeaseOutcome.HEALTHY or node.retire_reason is not None:
+        clean_up = ()  # nothing ran, or nobody comes after it
+    if clean_up:
+        changes["cleaning_count"] = node.cleaning_count + 1
     _release(txn, node, lease_count=left_count, last_tenant=tenant, **changes)
-    if outcome is not LeaseOutcome.NODE_LOST and node.phase in _LINKED:
+    if is_linked:
         txn.send(
             f"{lease.lease_id}/end/{lease.epoch}",
             EndLease(
@@ -131,9 +138,37 @@ def settle_lease(txn: Txn, lease: Lease, outcome: LeaseOutcome, detail: str = ""
                 node_epoch=node.epoch,
                 lease_id=lease.lease_id,
                 epoch=lease.epoch,
+                clean_up=clean_up,
+                clean_up_ms=pool.clean_up_ms if pool is not None and clean_up else 0,
             ),
         )
     return settled
+
+
+def cleaned(txn: Txn, command: EndLease, failure: str | None) -> None:
+    """Record how a slot was cleaned up, and give it back; after a failure nobody holds the node."""
+    node = txn.fleet.nodes.get(command.node_id)
+    if node is None or not command.clean_up or node.phase is NodePhase.RETIRED:
+        return
+    unfit = {} if failure is None else _unfit(txn, node, RetireReason.POISONED)
+    if failure is not None:
+        txn.emit(
+            EventKind.NODE_CLEAN_UP_FAILED,
+            {"node": node.node_id, "pool": node.pool, "lease": command.lease_id},
+            detail=failure,
+        )
+    txn.change(
+        node,
+        cleaning_count=node.cleaning_count - 1,
+        last_clean_up=CleanUp(
+            lease_id=command.lease_id,
+            argv=command.clean_up,
+            is_success=failure is None,
+            detail=failure or "",
+            ended_at_ms=txn.now_ms,
+        ),
+        **unfit,
+    )
 
 
 def _unfit(txn: Txn, node: Node, reason: RetireReason) -> dict[str, Any]:

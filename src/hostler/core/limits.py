@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hostler.model.command import Command
+from hostler.model.command import Command, EndLease
 
 ROUNDS_MAX = 32
 """Rounds of controllers within one step. A chain of reactions is about six long (a node is lost,
@@ -29,7 +29,8 @@ appendix 12: provision 600 s, probe 10 s, destroy 60 s, list 30 s)."""
 
 def patience_ms(command: Command) -> int:
     """Return how long one attempt at a command may be out."""
-    return PATIENCE_MS[str(type(command).__struct_config__.tag)]
+    base_ms = PATIENCE_MS[str(type(command).__struct_config__.tag)]
+    return base_ms + command.clean_up_ms if isinstance(command, EndLease) else base_ms
 
 
 LAUNCH_ATTEMPTS_MAX = 5

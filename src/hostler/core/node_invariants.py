@@ -11,6 +11,7 @@ from hostler.core.machine_commands import launch_command_id, stop_command_id
 from hostler.core.pool_invariants import Broken
 from hostler.model import Node
 from hostler.model.allocation import AllocationPhase
+from hostler.model.command import EndLease
 from hostler.model.launch import Disconnect
 from hostler.model.node import Health, NodePhase, Origin
 
@@ -24,6 +25,13 @@ def of_machine(fleet: Fleet, node: Node) -> Iterator[Broken]:
         and stop_command_id(node) not in fleet.commands
     ):
         yield "INV-NODE-5", "a machine that is to go is not being stopped"
+    if node.cleaning_count and node.phase is not NodePhase.RETIRED:
+        keys = fleet.index.commands_by_target.keys(f"node:{node.node_id}")
+        commands = [fleet.commands[key].command for key in keys]
+        if node.cleaning_count != sum(
+            isinstance(command, EndLease) and bool(command.clean_up) for command in commands
+        ):
+            yield "INV-NODE-7", "slots are being cleaned up and no agent was asked to"
     if node.phase is NodePhase.REQUESTED and launch_command_id(node) not in fleet.commands:
         yield "INV-NODE-6", "a node that is asked for has no launch in the outbox"
     if node.is_paid and node.provider not in fleet.providers:

@@ -35,7 +35,7 @@ class NodeClass(msgspec.Struct, frozen=True):
 def is_free_for_lease(node: Node) -> bool:
     """Say whether the node may be given one more lease."""
     return (
-        node.lease_count < node.slot_count
+        node.lease_count + node.cleaning_count < node.slot_count
         and node.allocation_count == 0
         and node.phase is NodePhase.READY
         and node.health is Health.LIVE
@@ -71,7 +71,9 @@ class SlotIndex:
         """Follow one write."""
         if old is None or new is None or not _is_alike(old, new):
             self._classify(key, new)
-        free = new.slot_count - new.lease_count if new is not None and is_free_for_lease(new) else 0
+        free = 0
+        if new is not None and is_free_for_lease(new):
+            free = new.slot_count - new.lease_count - new.cleaning_count
         before = self._free_by_node.get(key, 0)
         if free == before:
             return
@@ -154,6 +156,9 @@ class SlotIndex:
         Idle nodes come first, so one that shares with nobody needs to see the first only.
         """
         pool, left_out = lease.pool, lease.excluded_node_ids
+        is_open = lease.share is Share.ANY and not left_out and not self._keyed_counts.get(pool)
+        if is_open and lease.requirement == NOTHING_REQUIRED:
+            return self._line.first(pool)  # nearly everybody, nearly always
         has_keyed = self._keyed_counts.get(pool, 0) > 0 and lease.share is not Share.NONE
         if lease.requirement == NOTHING_REQUIRED:
             head = self._line.head_without(pool, left_out) if left_out else self._line.head(pool)

@@ -81,12 +81,15 @@ class StopAllocation(Value, frozen=True, kw_only=True, tag="stop_allocation"):
 
 
 class EndLease(Value, frozen=True, kw_only=True, tag="end_lease"):
-    """Ask an agent to end every process of a settled lease and to remove its folder."""
+    """Ask an agent to end all processes of a settled lease, remove its folder, and clean up."""
 
     node_id: NodeId
     node_epoch: int
     lease_id: LeaseId
     epoch: int
+    clean_up: tuple[str, ...] = ()
+    """Run once nothing is left; the slot is not free before. A refusal says that it failed."""
+    clean_up_ms: int = 0
 
 
 Command = (

@@ -147,6 +147,17 @@ class Tenant(Value, frozen=True, kw_only=True):
     ended_at_ms: int
 
 
+class CleanUp(Value, frozen=True, kw_only=True):
+    """How the pool's clean-up went after a lease."""
+
+    lease_id: LeaseId
+    argv: tuple[str, ...]
+    is_success: bool
+    detail: str
+    """Of a failure: the exit code, the signal, or why it did not run."""
+    ended_at_ms: int
+
+
 class Node(Record, frozen=True, kw_only=True):
     """One place where work can run. Never reused: a new machine is a new node."""
 
@@ -217,6 +228,9 @@ class Node(Record, frozen=True, kw_only=True):
     """The one fairness key of all who have come since it was last idle, where it has several slots;
     `None` when there are several keys or none."""
     last_tenant: Tenant | None = None
+    cleaning_count: int = 0
+    """Slots that are being cleaned up: an `EndLease` with a clean-up is out for each."""
+    last_clean_up: CleanUp | None = None
     lease_epoch: int = 0
     """The last lease epoch given on this node; rises by one with each grant."""
 

@@ -152,6 +152,10 @@ class Pool(Record, frozen=True, kw_only=True):
     """A lease ends this long after its last heartbeat (spec/leasing appendix 12: 10 min)."""
     lease_ms_max: int | None = None
     """A lease ends this long after its grant, heartbeats or not."""
+    clean_up: tuple[str, ...] = ()
+    """What an agent runs in a slot after a lease and before the next, as an argument vector."""
+    clean_up_ms: int = 60_000
+    """How long that may take."""
     retire_notice_ms: int = 600_000
     """How long leases may stay on a node that is to retire, where no drain says otherwise."""
     retire_extension_ms_max: int = 0

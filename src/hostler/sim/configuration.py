@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hostler.core.inputs import ApplyConfiguration, FleetSettings
 from hostler.model.pool import Offer, Pool, Reliability, Tier, TierKind
 from hostler.model.settings import BronzeVictims, Preemption, RecoveryLimits, Retention
@@ -60,6 +62,10 @@ def _settings(plan: SettingsPlan) -> FleetSettings:
     )
 
 
+_CLEAN_UP_MS: Final = 120_000
+"""Longer than any simulated command takes, so that only faults make a clean-up fail."""
+
+
 def _pool(plan: PoolPlan) -> Pool:
     return Pool(
         name=plan.name,
@@ -73,6 +79,8 @@ def _pool(plan: PoolPlan) -> Pool:
         lease_per_key_max=plan.lease_per_key_max,
         waiting_count_max=plan.waiting_count_max,
         use_count_max=plan.use_count_max,
+        clean_up=("scrub",) if plan.has_clean_up else (),
+        clean_up_ms=_CLEAN_UP_MS,
         launch_count_max=plan.launch_count_max,
     )
 

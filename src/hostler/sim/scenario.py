@@ -51,6 +51,7 @@ class PoolPlan(_Part, frozen=True, kw_only=True):
     lease_per_key_max: int | None = None
     waiting_count_max: int = 50
     use_count_max: int | None = None
+    has_clean_up: bool = False
     launch_count_max: int = 5
 
 

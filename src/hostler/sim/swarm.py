@@ -142,6 +142,7 @@ def _pool(rng: Stream, name: str) -> PoolPlan:
         waiting_count_max=rng.choice((3, 50)),
         use_count_max=rng.choice((None, None, 1, 5)),
         launch_count_max=rng.choice((1, 3, 5)),
+        has_clean_up=rng.chance(250_000),
     )
 
 

@@ -278,12 +278,17 @@ class CancelStream(_Tagged, frozen=True, kw_only=True):
 
 
 class EndLease(_Tagged, frozen=True, kw_only=True):
-    """Kill every command of the lease and whatever they left, and remove its folder."""
+    """Kill every command of the lease and whatever they left, and remove its folder.
+
+    Then run the clean-up, if there is one. It is answered after that: `refused` when that failed.
+    """
 
     command_id: str
     node_epoch: int
     lease_id: str
     epoch: int
+    clean_up: list[str] = []
+    clean_up_ms: int = 0
 
 
 class Shutdown(_Tagged, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from hostler.agent.core.effects import ClearLease, KillExec, SignalExec, StartEx
 from hostler.agent.core.inputs import ExecFinished, LeaseCleared, LeaseKey
 from hostler.agent.core.launches import STOP_SIGNALS
 from hostler.agent.core.limits import EXECS_MAX
-from hostler.agent.core.state import Exec, LeaseWork
+from hostler.agent.core.state import CleanUp, Exec, LeaseWork
 from hostler.agent.core.turn import Turn, bury
 from hostler.wire.agent import EndLease, ExecEnded, ExecInput, ExecSignal, ExecStart
 
@@ -54,6 +54,8 @@ def _start(turn: Turn, message: ExecStart) -> None:
     work = turn.state.leases.setdefault(key, LeaseWork(key=key))
     work.exec_by_request_id[message.request_id] = Exec(start=message)
     for _, other in sorted(turn.state.leases.items()):
+        if other.clean_up is not None:
+            continue  # it ends by itself, and in time
         if other.key.epoch < message.lease_epoch and _is_over(message, other.key.lease_id):
             _clear(turn, other)
     _launch_waiting(turn)
@@ -89,12 +91,69 @@ def _end(turn: Turn, command: EndLease) -> None:
         return
     bury(state.ended_lease_epochs, command.lease_id, command.epoch)
     works = _of(turn, command.lease_id)
-    if not works:
+    if not works and not command.clean_up:
         turn.answer(command.command_id)
+        return
+    if not works:
+        key = LeaseKey(command.lease_id, command.epoch)
+        works = [turn.state.leases.setdefault(key, LeaseWork(key=key))]
     for work in works:
         if command.command_id not in work.end_command_ids:
             work.end_command_ids.append(command.command_id)
+        if work.clean_up is None:
+            _clear(turn, work)
+    if command.clean_up:
+        _intend_clean_up(works[-1], command)
+
+
+def _intend_clean_up(work: LeaseWork, command: EndLease) -> None:
+    """Have a slot cleaned up as soon as nothing of its lease is left; once, however often asked."""
+    if work.clean_up is None:
+        work.clean_up = CleanUp(argv=command.clean_up, clean_up_ms=command.clean_up_ms)
+
+
+def advance(turn: Turn) -> None:
+    """Kill clean-ups that take too long."""
+    for _, work in sorted(turn.state.leases.items()):
+        each = work.clean_up
+        if each is None or each.kill_at_ms is None or each.is_killed or each.problem is not None:
+            continue
+        if turn.is_due(each.kill_at_ms):
+            each.is_killed = True
+            turn.do(KillExec(request_id=each.request_id))
+
+
+def _begin_clean_up(turn: Turn, work: LeaseWork, each: CleanUp) -> None:
+    """Run a clean-up like a command of its lease, with nobody to take its output."""
+    work.is_ending = False
+    each.kill_at_ms = turn.now_ms + each.clean_up_ms
+    each.request_id = f"clean-up:{work.key.lease_id}/{work.key.epoch}@{turn.now_ms}"
+    argv = ["/bin/sh", "-c", 'exec "$@" >/dev/null 2>&1', "clean-up", *each.argv]
+    start = ExecStart(
+        request_id=each.request_id,
+        lease_id=work.key.lease_id,
+        lease_epoch=work.key.epoch,
+        argv=argv,
+    )
+    turn.do(StartExec(start=start))
+
+
+def _clean_up_finished(turn: Turn, finished: ExecFinished) -> bool:
+    """Take in how a clean-up ended, and clear away what it left; say whether it was one."""
+    for work in turn.state.leases.values():
+        each = work.clean_up
+        if each is None or each.request_id != finished.request_id:
+            continue
+        if each.is_killed:
+            each.problem = f"took longer than {each.clean_up_ms} ms"
+        elif finished.exit_code == 0:
+            each.problem = ""
+        elif not _is_cut_off(turn):
+            how = finished.error or finished.signal or f"exit code {finished.exit_code}"
+            each.problem = str(how)
         _clear(turn, work)
+        return True
+    return False
 
 
 def clear_all(turn: Turn) -> None:
@@ -120,6 +179,8 @@ def disown_all(turn: Turn) -> None:
 
 def _exec_finished(turn: Turn, each: ExecFinished) -> None:
     """A command is over and all of its output has gone."""
+    if _clean_up_finished(turn, each):
+        return
     for work in turn.state.leases.values():
         found = work.exec_by_request_id.pop(each.request_id, None)
         if found is not None and not found.is_disowned:
@@ -135,9 +196,13 @@ def _exec_finished(turn: Turn, each: ExecFinished) -> None:
 
 def _cleared(turn: Turn, key: LeaseKey) -> None:
     """Nothing of the lease and epoch is left."""
-    work = turn.state.leases.pop(key, None)
+    work = turn.state.leases.get(key)
     if work is None:
         return
+    if work.clean_up is not None:
+        _go_on_cleaning(turn, work, work.clean_up)
+        return
+    del turn.state.leases[key]
     # The lease itself may go on: after a fence, or a new life of the agent. What was asked for
     # since then has waited for this.
     goes_on = key.epoch > turn.state.ended_lease_epochs.get(key.lease_id, -1)
@@ -150,13 +215,41 @@ def _cleared(turn: Turn, key: LeaseKey) -> None:
             turn.send(ExecEnded(request_id=request_id, error=error))
     if waiting.exec_by_request_id and turn.state.closing is None:
         turn.state.leases[key] = waiting
+    _answer_end(turn, work)
+    _launch_waiting(turn)
+
+
+def _go_on_cleaning(turn: Turn, work: LeaseWork, clean_up: CleanUp) -> None:
+    """Begin the clean-up, or answer how it went. One that was cut off is asked for again."""
+    for request_id, each in work.exec_by_request_id.items():
+        if not each.is_disowned:
+            turn.send(ExecEnded(request_id=request_id, error="lease_ended"))
+    work.exec_by_request_id = {}
+    if clean_up.kill_at_ms is None and not _is_cut_off(turn):
+        _begin_clean_up(turn, work, clean_up)
+        return
+    del turn.state.leases[work.key]
+    if clean_up.problem is not None:
+        _answer_end(turn, work, clean_up.problem)
+    _launch_waiting(turn)
+
+
+def _is_cut_off(turn: Turn) -> bool:
+    """Say whether whatever ends now was ended by us, for reasons of our own."""
+    return turn.state.closing is not None or turn.state.is_fenced
+
+
+def _answer_end(turn: Turn, work: LeaseWork, problem: str = "") -> None:
     still = [
         command_id for each in turn.state.leases.values() for command_id in each.end_command_ids
     ]
     for command_id in work.end_command_ids:
-        if command_id not in still:
+        if command_id in still:
+            continue
+        if problem:
+            turn.answer(command_id, "refused", "clean_up_failed", problem)
+        else:
             turn.answer(command_id)
-    _launch_waiting(turn)
 
 
 def _problem_of(turn: Turn, message: ExecStart) -> str | None:

@@ -138,6 +138,20 @@ class Exec(msgspec.Struct, kw_only=True):
     """The session that asked for it is gone; nobody is to be told."""
 
 
+class CleanUp(msgspec.Struct, kw_only=True):
+    """What is run once nothing of a lease is left."""
+
+    argv: list[str]
+    clean_up_ms: int
+    request_id: str = ""
+    """Of the attempt: one that was cut off is made again, under another."""
+    kill_at_ms: int | None = None
+    """Since it was begun: when it is killed."""
+    is_killed: bool = False
+    problem: str | None = None
+    """How it failed; empty when it went well; `None` until it has ended."""
+
+
 class LeaseWork(msgspec.Struct, kw_only=True):
     """What runs, or may be left, under one lease and epoch."""
 
@@ -146,6 +160,7 @@ class LeaseWork(msgspec.Struct, kw_only=True):
     is_ending: bool = False
     """`ClearLease` was given out."""
     end_command_ids: list[str] = []
+    clean_up: CleanUp | None = None
 
 
 class LinkPhase(StrEnum):

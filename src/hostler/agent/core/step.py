@@ -53,6 +53,7 @@ def step(state: AgentState, inputs: Sequence[Input], now_ms: int) -> Answer:
     authority.advance(turn)
     allocations.advance(turn)
     readiness.advance(turn)
+    leases.advance(turn)
     reports.advance(turn)
     allocations.forget(turn)
     closing.advance(turn)

@@ -10,11 +10,12 @@ from hostler.core.keys import tier_key
 from hostler.core.sizing_targets import sizes_of
 from hostler.core.uses import Replaceable, Use, replaceable_key, use_key
 from hostler.model import Allocation, Lease, Node, Pool, Sizes
-from hostler.model.node import Drain, NodePhase, Tenant
+from hostler.model.node import CleanUp, Drain, NodePhase, Tenant
 from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
 from hostler.wire.http import (
     BootFailureView,
+    CleanUpView,
     CordonView,
     DrainView,
     LaunchFailureView,
@@ -34,6 +35,18 @@ def notes(fleet: Fleet, key: str) -> list[NoteView]:
         NoteView(by=by, reason=note.reason, detail=note.detail, since_at_ms=note.since_at_ms)
         for by, note in sorted(fleet.notes.get(key, {}).items())
     ]
+
+
+def _clean_up(record: CleanUp | None) -> CleanUpView | None:
+    if record is None:
+        return None
+    return CleanUpView(
+        lease_id=record.lease_id,
+        argv=list(record.argv),
+        is_success=record.is_success,
+        detail=record.detail,
+        ended_at_ms=record.ended_at_ms,
+    )
 
 
 def _tenant(record: Tenant | None) -> TenantView | None:
@@ -127,6 +140,8 @@ def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
         allocation_count=record.allocation_count,
         use_count=record.use_count,
         last_tenant=_tenant(record.last_tenant),
+        cleaning_count=record.cleaning_count,
+        last_clean_up=_clean_up(record.last_clean_up),
         idle_since_at_ms=record.idle_since_at_ms,
         notes=notes(fleet, record.node_id),
     )

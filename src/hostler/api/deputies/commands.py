@@ -49,7 +49,9 @@ class RemoteCommands:
         post: Callable[[Input], None],
         send: Callable[[AgentMessage], None],
         tasks: Tasks,
+        on_trouble: Callable[[], None],
     ) -> None:
+        self._on_trouble = on_trouble
         self._provider = provider
         self._machine_id = machine_id
         self._node = node
@@ -111,6 +113,7 @@ class RemoteCommands:
             self._send(ExecOutput(request_id=start.request_id, stream="stderr", data=line))
             finished = ExecFinished(request_id=start.request_id, exit_code=NOT_FOUND_STATUS)
         except (ProviderFailed, TimeoutError) as error:
+            self._on_trouble()
             told = str(error) or "the provider did not answer in time"
             finished = ExecFinished(request_id=start.request_id, error=told)
         finally:
@@ -186,6 +189,7 @@ class RemoteCommands:
         The provider is asked again and again; a machine that stays out of reach is silent, and
         the node is given up for that.
         """
+        await self._kill_all(key)
         pause_ms = limits.MACHINE_RETRY_MS_MIN
         while True:
             try:
@@ -193,15 +197,26 @@ class RemoteCommands:
                     await self._provider.clear(self._machine_id, self._folder(key))
                 break
             except (HostlerError, TimeoutError):
+                self._on_trouble()
                 await asyncio.sleep(pause_ms / 1_000)
                 pause_ms = min(pause_ms * 2, limits.MACHINE_RETRY_MS_MAX)
-        for running in list(self._running.values()):
-            ours = LeaseKey(running.start.lease_id, running.start.lease_epoch)
-            if ours == key and running.task is not None:
-                running.gate.abandon()
-                await asyncio.wait([running.task], timeout=limits.MACHINE_CALL_MS_MAX / 1_000)
-                running.task.cancel()
         self._post(LeaseCleared(key=key))
+
+    async def _kill_all(self, key: LeaseKey) -> None:
+        """Kill the commands of a lease, those too that have only begun to start.
+
+        Such a one does not carry the lease's mark yet, so the provider would not find it.
+        """
+        tasks = []
+        for running in list(self._running.values()):
+            if LeaseKey(running.start.lease_id, running.start.lease_epoch) == key:
+                self.kill(running.start.request_id)
+                if running.task is not None:
+                    tasks.append(running.task)
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=limits.MACHINE_CALL_MS_MAX / 1_000)
+            for task in late:
+                task.cancel()
 
 
 async def _signal(execution: Execution, name: str) -> None:

@@ -66,6 +66,7 @@ class Deputy:
         self._inventory = inventory
         self._dial_server = dial
         self._unwell: str | None = "it has not been looked at yet"
+        self._trouble = asyncio.Event()
         settings = AgentSettings(
             agent_version=__version__,
             node_id=node_id,
@@ -84,6 +85,7 @@ class Deputy:
             post=self._core.post,
             send=self._link.send,
             tasks=self._tasks,
+            on_trouble=self._trouble.set,
         )
 
     async def run(self) -> None:
@@ -120,10 +122,19 @@ class Deputy:
             pause_ms = min(pause_ms * 2, limits.MACHINE_RETRY_MS_MAX)
 
     async def _watch(self) -> None:
-        """Look after the machine; while it does not answer, the node is not heard."""
+        """Look after the machine; while it does not answer, the node is not heard.
+
+        It is looked at now and then, and soon where a call into it has failed or the last look has.
+        """
         failure_count = 0
         while True:
-            await asyncio.sleep(limits.MACHINE_PROBE_EVERY_MS / 1_000)
+            if failure_count:
+                await asyncio.sleep(limits.MACHINE_DOUBT_MS / 1_000)
+            else:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(limits.MACHINE_PROBE_EVERY_MS / 1_000):
+                        await self._trouble.wait()
+            self._trouble.clear()
             try:
                 async with asyncio.timeout(limits.MACHINE_CALL_MS_MAX / 1_000):
                     await self._provider.probe(self._machine_id)

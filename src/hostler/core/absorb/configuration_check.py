@@ -127,6 +127,7 @@ def _pool(at: str, pool: Pool) -> Iterator[Problem]:
         ("idle_ms", 0),
         ("lease_ms", 1),
         ("lease_ms_max", 1),
+        ("clean_up_ms", 1),
         ("retire_notice_ms", 0),
         ("retire_extension_ms_max", 0),
         ("lease_per_key_max", 1),

@@ -75,7 +75,7 @@ def _succeeded(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> None:
         case StopAllocation():
             _stopped(txn, command)
         case EndLease():
-            pass
+            holds.cleaned(txn, command, None)
         case _:
             assert_never(command)
 
@@ -109,7 +109,9 @@ def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
                 holds.end_allocation(txn, allocation, ended)
         case StopAllocation():
             _stopped(txn, command)  # its agent knows a later grant only, so this one is over
-        case StopMachine() | CheckMachine() | ListMachines() | EndLease():
+        case EndLease():
+            holds.cleaned(txn, command, outcome.message)
+        case StopMachine() | CheckMachine() | ListMachines():
             pass
         case _:
             assert_never(command)

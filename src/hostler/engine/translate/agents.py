@@ -52,6 +52,8 @@ def agent_command(
                 node_epoch=command.node_epoch,
                 lease_id=command.lease_id,
                 epoch=command.epoch,
+                clean_up=list(command.clean_up),
+                clean_up_ms=command.clean_up_ms,
             )
         case _:
             assert_never(command)

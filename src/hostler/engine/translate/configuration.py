@@ -180,6 +180,8 @@ def _pool(name: str, document: PoolDocument) -> Pool:
         idle_ms=duration_ms(document.idle),
         lease_ms=duration_ms(document.lease),
         lease_ms_max=None if document.lease_max is None else duration_ms(document.lease_max),
+        clean_up=tuple(document.clean_up),
+        clean_up_ms=duration_ms(document.clean_up_timeout),
         retire_notice_ms=duration_ms(document.retire_notice),
         retire_extension_ms_max=duration_ms(document.retire_extension_max or "0s"),
         lease_per_key_max=document.leases_per_key_max,

@@ -20,6 +20,9 @@ PIECE_BYTES_MAX: Final = 64 * 1024
 END_TRIES_MAX: Final = 250
 """Of asking how a command ended, 20 ms apart: its output ends a moment before it is known."""
 
+KILLED_STATUS: Final = 128 + 9
+"""What a command exits with whom SIGKILL has ended; so do all of a container that is killed."""
+
 _STREAMS: Final[dict[int, StreamName]] = {1: "stdout", 2: "stderr"}
 
 
@@ -29,12 +32,14 @@ class DockerExecution:
     def __init__(
         self,
         engine: EngineApi,
+        machine_id: str,
         exec_id: str,
         command: MachineCommand | None,
         streams: tuple[asyncio.StreamReader, asyncio.StreamWriter],
         run_script: Callable[[str], Awaitable[int]],
     ) -> None:
         self._engine = engine
+        self._machine_id = machine_id
         self._exec_id = exec_id
         self._command = command
         self._reader, self._writer = streams
@@ -79,9 +84,25 @@ class DockerExecution:
             except Absent:
                 break  # its container is gone, and it with that
             if not seen["Running"] and seen.get("ExitCode") is not None:
+                if seen["ExitCode"] == KILLED_STATUS:
+                    await self._check_container()
                 return CommandEnd(exit_code=int(seen["ExitCode"]))
             await asyncio.sleep(0.02)
         raise OutcomeUnknown("the way to the command was lost before its end")
+
+    async def _check_container(self) -> None:
+        """See that a command that was killed has not been so with its whole container.
+
+        Raises:
+            OutcomeUnknown: It was; that is the machine's end and not the command's.
+        """
+        try:
+            container = await self._engine.call("GET", f"/containers/{self._machine_id}/json")
+            is_running = bool(container["State"]["Running"])
+        except Absent:
+            is_running = False
+        if not is_running:
+            raise OutcomeUnknown("the container has ended, and the command with it")
 
     async def close(self) -> None:
         """See `Execution.close`."""

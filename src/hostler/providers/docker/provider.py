@@ -36,6 +36,7 @@ from hostler.providers.docker.options import DockerOptions, host_config, problem
 from hostler.providers.docker.tags import (
     FLEET_LABEL,
     engine_mark,
+    has_ended,
     labels_of,
     machine_id_of,
     machine_of,
@@ -95,9 +96,16 @@ class DockerProvider:
         return machine
 
     async def get(self, machine_id: MachineId) -> Machine | None:
-        """Return a container until it is removed; see `Provider.get`."""
+        """Return a container until it has ended; see `Provider.get`.
+
+        One that has ended by itself is gone, although its files are there: lists show it, so that
+        it is removed as an orphan.
+        """
         engine = self._engine_of(machine_id)
-        return None if engine is None else await self._look(engine, machine_id)
+        container = None if engine is None else await self._inspect(engine, machine_id)
+        if container is None or has_ended(container):
+            return None
+        return machine_of(container, self._fleet_id)
 
     async def list_owned(self) -> AsyncIterator[Machine]:
         """Yield our containers on every engine that was ever used; see `Provider.list_owned`."""
@@ -194,7 +202,7 @@ class DockerProvider:
         async def run_script(text: str) -> int:
             return await self._run_script(engine, machine_id, text)
 
-        execution = DockerExecution(engine, made["Id"], command, streams, run_script)
+        execution = DockerExecution(engine, machine_id, made["Id"], command, streams, run_script)
         try:
             await execution.write(script.encode())
             if command is None or not command.has_stdin:

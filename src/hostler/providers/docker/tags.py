@@ -65,6 +65,11 @@ def machine_of(container: Mapping[str, Any], fleet_id: str) -> Machine | None:
     )
 
 
+def has_ended(container: Mapping[str, Any]) -> bool:
+    """Say whether a container has run and does not any more: it costs nothing but its files."""
+    return container["State"]["Status"] in ("exited", "dead", "stopped", "removing")
+
+
 def _number(text: Any) -> int:  # noqa: ANN401 - whatever JSON holds
     return int(text) if isinstance(text, str) and text.isdecimal() else 0
 

@@ -17,7 +17,7 @@ from hostler.ports.provider import (
     RequestInvalid,
 )
 from hostler.providers.ssh.options import Host, HostAddress
-from hostler.providers.ssh.session import CommandSession
+from hostler.providers.ssh.session import WINDOW_BYTES, CommandSession
 
 KEEPALIVE_S: Final = 15
 KEEPALIVE_COUNT_MAX: Final = 3
@@ -63,7 +63,9 @@ class HostConnections:
             opened = await self._opened(connection)
             try:
                 session = CommandSession()
-                channel, _ = await opened.create_session(lambda: session, command, encoding=None)
+                channel, _ = await opened.create_session(
+                    lambda: session, command, encoding=None, window=WINDOW_BYTES
+                )
             except (asyncssh.Error, OSError) as error:
                 raise OutcomeUnknown(
                     "the connection was lost as the command began", host=self.host.name

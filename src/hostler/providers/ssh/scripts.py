@@ -122,7 +122,8 @@ while :; do
     for p in /proc/[0-9]*; do
         pid=${{p#/proc/}}
         case "$spared" in *" $pid "*) continue ;; esac
-        [ -O "$p" ] && grep -qs '^State:[[:space:]]*[^Z]' $p/status || continue
+        [ -O "$p" ] || continue
+        grep -qs '^State:[[:space:]]*Z' $p/status && continue
         [ "$(sed -n 's/^PPid:[[:space:]]*//p' $p/status 2>/dev/null)" = $$ ] && continue
         kill -9 $pid 2>/dev/null && left=1
     done

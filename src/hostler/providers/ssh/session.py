@@ -14,6 +14,9 @@ from hostler.ports.provider import OutcomeUnknown
 HELD_BYTES_MAX: Final = 256 * 1024
 """Output that waits for its reader; then the channel's window closes, and the command waits."""
 
+WINDOW_BYTES: Final = 1024 * 1024
+"""What a host may send before it is read: 100 MB/s at a round trip of 10 ms."""
+
 LINGER_S: Final = 0.5
 """How long output may stay open without a byte after the command has ended: somebody whom it has
 started holds it."""
@@ -26,7 +29,7 @@ class CommandSession(asyncssh.SSHClientSession[bytes]):
         self._channel: asyncssh.SSHClientChannel[bytes] | None = None
         self._pieces: deque[tuple[StreamName, bytes]] = deque()
         self._held_bytes = 0
-        self._is_paused = False
+        self._pausing: asyncio.Handle | None = None
         self._news = asyncio.Event()
         self._can_write = asyncio.Event()
         self._can_write.set()
@@ -45,9 +48,14 @@ class CommandSession(asyncssh.SSHClientSession[bytes]):
         is_error = datatype == asyncssh.EXTENDED_DATA_STDERR
         self._pieces.append(("stderr" if is_error else "stdout", data))
         self._held_bytes += len(data)
-        if self._held_bytes > HELD_BYTES_MAX and not self._is_paused and self._channel is not None:
-            self._is_paused = True
-            self._channel.pause_reading()
+        if (
+            self._held_bytes > HELD_BYTES_MAX
+            and self._pausing is None
+            and self._channel is not None
+        ):
+            # Not at once: the channel may be handing over what it held, and when that is broken off
+            # it opens its window again for what it still holds (asyncssh 2.24).
+            self._pausing = asyncio.get_running_loop().call_soon(self._channel.pause_reading)
         self._news.set()
 
     def eof_received(self) -> bool:
@@ -101,9 +109,11 @@ class CommandSession(asyncssh.SSHClientSession[bytes]):
                 return None
         piece = self._pieces.popleft()
         self._held_bytes -= len(piece[1])
-        if self._is_paused and self._held_bytes <= HELD_BYTES_MAX // 2 and self._channel:
-            self._is_paused = False
-            self._channel.resume_reading()
+        if self._pausing is not None and self._held_bytes <= HELD_BYTES_MAX // 2:
+            self._pausing.cancel()
+            self._pausing = None
+            if self._channel is not None:
+                self._channel.resume_reading()
         return piece
 
     async def write(self, data: bytes) -> None:

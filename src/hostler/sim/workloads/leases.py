@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from hostler.base.ids import LeaseId
+from typing import Any
+
+from hostler.base.ids import LeaseId, NodeId
 from hostler.base.rng import Stream
 from hostler.core.inputs import AcquireLease, HeartbeatLease, ReleaseLease
 from hostler.core.replies import Accepted, Result
 from hostler.model import Lease
-from hostler.model.lease import LeaseOutcome, LeasePhase
+from hostler.model.lease import LeaseOutcome, LeasePhase, Share
 from hostler.sim.client import Client
 from hostler.sim.scenario import AcquireLeases
 from hostler.sim.workloads.rhythm import keep_wanting
@@ -23,6 +25,7 @@ class Lessees:
         self.plan = plan
         self.lease_ms_by_pool = lease_ms_by_pool
         self.rng = client.world.stream("workload", "leases")
+        self.wishing = client.world.stream("workload", "lease wishes")
         self._count = 0
 
     def begin(self) -> None:
@@ -42,6 +45,7 @@ class _Run:
         self._world = lessees.client.world
         self._plan = lessees.plan
         self._rng: Stream = lessees.rng
+        self._wishing: Stream = lessees.wishing
         self._name = name
         self._pool = self._rng.choice(sorted(lessees.lease_ms_by_pool))
         self._lease_ms = lessees.lease_ms_by_pool[self._pool]
@@ -57,6 +61,7 @@ class _Run:
         timeout_ms = rng.between(*plan.timeout_ms)
         fairness_key = f"k{rng.below(max(plan.fairness_keys, 1))}"
         priority = rng.below(2)
+        wishes = self._wishes()
         self._client.ask(
             lambda request_id: AcquireLease(
                 request_id=request_id,
@@ -66,10 +71,27 @@ class _Run:
                 priority=priority,
                 timeout_ms=timeout_ms,
                 idempotency_key=self._name if has_key else "",
+                **wishes,
             ),
             self._acquired,
             attempts_max=60 if has_key else 1,
         )
+
+    def _wishes(self) -> dict[str, Any]:
+        """Draw what a run asks for beside the usual; most ask for nothing."""
+        rng = self._wishing
+        match rng.below(8):
+            case 0:
+                return {"share": rng.choice((Share.NONE, Share.SAME_KEY))}
+            case 1:
+                return {"ack_ms": 10_000}
+            case 2:
+                node_id = NodeId(f"n-{1 + rng.below(5):06d}")
+                return {"affinity_node_id": node_id, "affinity_wait_ms": rng.choice((0, 5_000))}
+            case 3:
+                return {"excluded_node_ids": (NodeId(f"n-{1 + rng.below(5):06d}"),)}
+            case _:
+                return {}
 
     def _acquired(self, result: Result) -> None:
         if isinstance(result, Accepted):

@@ -172,8 +172,11 @@ class CommandConformance:
 
     async def test_clearing_ends_what_runs_under_a_lease(self, lab: ProviderLab) -> None:
         async with booted(lab) as machine:
-            one = await machine.start("sleep", "600", lease="l-1-1")
-            two = await machine.start("sleep", "600", lease="l-1-10")
+            one = await machine.start("cat", lease="l-1-1", has_stdin=True)
+            two = await machine.start("cat", lease="l-1-10", has_stdin=True)
+            for each in (one, two):
+                await each.write(b"there")  # only what has begun to run can be found
+                assert await each.read() == ("stdout", b"there")
             await machine.provider.clear(machine.machine_id, f"{machine.leases}/l-1-1")
             ended, _, _ = await finish(one, None)
             assert ended in (CommandEnd(signal="SIGKILL"), CommandEnd(exit_code=137))

@@ -208,6 +208,11 @@ class PoolDocument(Document, frozen=True, kw_only=True):
     """A lease ends so long after its last heartbeat."""
     lease_max: Duration | None = None
     """A lease ends so long after its grant, heartbeats or not."""
+    clean_up: list[Annotated[str, Meta(min_length=1)]] = []
+    """What the agent runs in a slot after a lease and before the next, as an argument vector. If it
+    fails, the node is held no more: a launched one is replaced, one of ours is cordoned."""
+    clean_up_timeout: Duration = "1m"
+    """How long that may take."""
     retire_notice: Duration = "10m"
     """How long leases may stay on a node that is to retire, where no drain says otherwise."""
     retire_extension_max: Duration | None = None

@@ -62,6 +62,7 @@ from hostler.wire.http.leases import (
 )
 from hostler.wire.http.nodes import (
     BootFailureView,
+    CleanUpView,
     CordonRequest,
     CordonView,
     DrainRequest,
@@ -94,6 +95,7 @@ __all__ = [
     "ChangeView",
     "CheckView",
     "ClaimView",
+    "CleanUpView",
     "ComparisonView",
     "ConfigView",
     "CordonRequest",

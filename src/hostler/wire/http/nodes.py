@@ -72,6 +72,17 @@ class TenantView(msgspec.Struct, frozen=True, kw_only=True):
     ended_at_ms: int
 
 
+class CleanUpView(msgspec.Struct, frozen=True, kw_only=True):
+    """How the pool's clean-up went after a lease."""
+
+    lease_id: str
+    argv: list[str]
+    is_success: bool
+    detail: str
+    """Of a failure: the exit code, the signal, or why it did not run."""
+    ended_at_ms: int
+
+
 class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     """A place where work can run."""
 
@@ -108,6 +119,9 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     allocation_count: int
     use_count: int
     last_tenant: TenantView | None
+    cleaning_count: int
+    """Slots that are being cleaned up."""
+    last_clean_up: CleanUpView | None
     idle_since_at_ms: int | None
     notes: list[NoteView]
 
