@@ -39,6 +39,7 @@ class EventKind(StrEnum):
     NODE_LOST = "node_lost"
     NODE_CORDONED = "node_cordoned"
     NODE_UNCORDONED = "node_uncordoned"
+    NODE_NOTICE_RECEIVED = "node_notice_received"
     NODE_DRAIN_STARTED = "node_drain_started"
     NODE_DRAINED = "node_drained"
     NODE_DRAIN_OVERDUE = "node_drain_overdue"

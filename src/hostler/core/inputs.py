@@ -13,6 +13,7 @@ from hostler.model.allocation import Ended
 from hostler.model.bundle import Fallback, Job, SpreadRule
 from hostler.model.calendar import TimeZone
 from hostler.model.lease import LeaseOutcome, Share
+from hostler.model.node import NoticeKind
 from hostler.model.pool import Pool
 from hostler.model.settings import (
     AGEING_MS,
@@ -244,6 +245,15 @@ class InventoryReported(Input, frozen=True, kw_only=True, tag="inventory_reporte
     shape: Shape
 
 
+class NoticeReported(Input, frozen=True, kw_only=True, tag="notice_reported"):
+    """An agent says that its machine is about to be taken back."""
+
+    node_id: NodeId
+    kind: NoticeKind
+    left_ms: int
+    """How long it stays: no two clocks are compared."""
+
+
 class AllocationReported(Input, frozen=True, kw_only=True, tag="allocation_reported"):
     """An agent says what became of an allocation."""
 
@@ -292,6 +302,10 @@ class MachineFact(msgspec.Struct, frozen=True, kw_only=True):
     tier: str = ""
     created_at_ms: int = 0
     hostname: str = ""
+    notice: NoticeKind | None = None
+    """It is about to be taken back."""
+    ends_at_ms: int = 0
+    """When that happens."""
 
 
 class Succeeded(msgspec.Struct, frozen=True, kw_only=True, tag="succeeded"):
@@ -348,6 +362,7 @@ AnyInput = (
     AnyRequest
     | AgentSaidHello
     | InventoryReported
+    | NoticeReported
     | AllocationReported
     | SilenceNoticed
     | ContactResumed

@@ -14,12 +14,12 @@ import msgspec
 from hostler.core import claims, growth, holds, migration
 from hostler.core.events import EventKind
 from hostler.core.limits import CLAIM_MARGIN_MS
-from hostler.core.placement.demand import Demand, demand_of
+from hostler.core.placement.demand import Demand
 from hostler.core.placement.feasible import refusal, standing_of
 from hostler.core.placement.trace import summary
 from hostler.core.placement.walk import Option, Verdict, decide
 from hostler.core.txn import Txn
-from hostler.core.victims import with_kept_room
+from hostler.core.victims import beside_claims, with_kept_room
 from hostler.model import Allocation, Bundle, Node, Pool, Replica
 from hostler.model.allocation import AllocationPhase
 from hostler.model.bundle import Job
@@ -98,14 +98,11 @@ def _under_way(txn: Txn, replica: Replica) -> Stuck:
 
 
 def _stop_first(txn: Txn, replica: Replica, allocation: Allocation, why: str) -> Stuck | None:
-    sibling = _sibling_on_the_move(txn, allocation)
-    if sibling:
-        return Stuck(Reason.SIBLING_MOVING, sibling)
     spec = _spec_of(txn, replica)
     if spec is None:
         holds.request_stop(txn, allocation, why)
         return None
-    demand = demand_of(txn.fleet, *spec, replica, txn.now_ms)
+    demand = beside_claims(txn, *spec, replica)
     if replica.claim is None:
         stuck = _find_room(txn, replica, allocation, demand)
         if stuck is not None:
@@ -122,6 +119,9 @@ def _stop_first(txn: Txn, replica: Replica, allocation: Allocation, why: str) ->
         claims.end(txn, replica, f"it does not fit on {node.node_id}: {refused.value}")
         _try_later(txn, replica)
         return Stuck(refused, f"on {node.node_id}")
+    sibling = _sibling_on_the_move(txn, allocation)
+    if sibling:
+        return Stuck(Reason.SIBLING_MOVING, sibling)
     holds.request_stop(txn, allocation, why)
     txn.emit(
         EventKind.REPLICA_STOPPED_FIRST,

@@ -13,7 +13,7 @@ from hostler.model import Node
 from hostler.model.allocation import AllocationPhase
 from hostler.model.command import EndLease
 from hostler.model.launch import Disconnect
-from hostler.model.node import Health, NodePhase, Origin
+from hostler.model.node import Health, NodePhase, NoticeKind, Origin
 
 
 def of_machine(fleet: Fleet, node: Node) -> Iterator[Broken]:
@@ -36,6 +36,9 @@ def of_machine(fleet: Fleet, node: Node) -> Iterator[Broken]:
         yield "INV-NODE-6", "a node that is asked for has no launch in the outbox"
     if node.is_paid and node.provider not in fleet.providers:
         yield "INV-PROVIDER-1", "a provider that may have a machine of ours is not listed"
+    is_ending = node.notice is not None and node.notice.kind is NoticeKind.TERMINATE
+    if is_ending and node.takes_work:
+        yield "INV-NOTICE-1", "a node whose machine is about to end takes new work"
     if node.drain is not None and node.drain.is_done and node.is_held:
         yield "INV-DRAIN-1", "a node whose drain is finished holds something"
 

@@ -53,19 +53,22 @@ def with_kept_room(txn: Txn, place: Place, replica: Replica) -> Place:
 def beside_claims(txn: Txn, bundle: Bundle, job: Job, replica: Replica) -> Demand:
     """Return what a replica asks of a place if its siblings were where room is made for them."""
     demand = demand_of(txn.fleet, bundle, job, replica, txn.now_ms)
-    bucket = bundle_phase_key(bundle.bundle_id, ReplicaPhase.PENDING)
-    pending = (
-        txn.fleet.replicas[key] for key in txn.fleet.index.replicas_by_bundle_phase.keys(bucket)
-    )
     nodes = [
-        txn.fleet.nodes.get(each.claim.node_id)
-        for each in pending
-        if each.claim is not None and each.job == job.name and each.index != replica.index
+        txn.fleet.nodes.get(each.kept_room.node_id)
+        for phase in (ReplicaPhase.PENDING, ReplicaPhase.PLACED)
+        for each in _in_phase(txn, bundle, phase)
+        if each.kept_room is not None and each.job == job.name and each.index != replica.index
     ]
     claimed = tuple(domains_of(node) for node in nodes if node is not None)
     if not claimed:
         return demand
     return msgspec.structs.replace(demand, siblings=(*demand.siblings, *claimed))
+
+
+def _in_phase(txn: Txn, bundle: Bundle, phase: ReplicaPhase) -> Iterator[Replica]:
+    bucket = bundle_phase_key(bundle.bundle_id, phase)
+    for key in txn.fleet.index.replicas_by_bundle_phase.keys(bucket):
+        yield txn.fleet.replicas[key]
 
 
 class Victims:

@@ -126,4 +126,6 @@ def _fact_of(machine: Machine) -> MachineFact:
         tier=machine.tier,
         created_at_ms=machine.created_at_ms,
         hostname=machine.hostname,
+        notice=machine.notice,
+        ends_at_ms=machine.ends_at_ms,
     )

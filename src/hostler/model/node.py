@@ -101,8 +101,32 @@ class RetireReason(StrEnum):
     OUTDATED = "outdated"
     """Its tier makes other machines now: another provider, image, options or shape."""
     AGED = "aged"
+    INTERRUPTED = "interrupted"
+    """Its provider takes the machine back."""
     GONE = "gone"
     """The provider says that the machine no longer exists."""
+
+
+class NoticeKind(StrEnum):
+    """What a provider has announced."""
+
+    REBALANCE = "rebalance"
+    """The machine is likely to be taken back; better to leave it while there is time."""
+    TERMINATE = "terminate"
+    """The machine ends at an instant."""
+
+
+class Notice(Value, frozen=True, kw_only=True):
+    """That the machine's provider wants it back."""
+
+    kind: NoticeKind
+    ends_at_ms: int
+    """When the machine ends, as far as is known."""
+    source: str
+    """Who told us: `agent` or `provider`."""
+    noticed_at_ms: int
+    is_heeded: bool = False
+    """The node is being emptied for it."""
 
 
 class Cordon(Value, frozen=True, kw_only=True):
@@ -207,6 +231,8 @@ class Node(Record, frozen=True, kw_only=True):
     """Longest stop grace of what it holds: what a cut-off agent may need to stop its own work."""
     cordon: Cordon | None = None
     drain: Drain | None = None
+    notice: Notice | None = None
+    """Its provider is about to take the machine back."""
     retire_reason: RetireReason | None = None
     """Why it is to go; set before the phase follows, by whoever decides it."""
     is_machine_gone: bool = False

@@ -38,6 +38,7 @@ from hostler.core.inputs import (
     HeartbeatLease,
     InventoryReported,
     JoinAgent,
+    NoticeReported,
     ReleaseLease,
     Request,
     RetryGrowth,
@@ -102,6 +103,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
             agents.hello(txn, one)
         case InventoryReported():
             agents.inventory(txn, one)
+        case NoticeReported():
+            agents.notice(txn, one)
         case AllocationReported():
             agents.allocation(txn, one)
         case SilenceNoticed():

@@ -6,16 +6,18 @@ a record at once, whose only way is out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from hostler.base.ids import NodeId
 from hostler.core import outbox
+from hostler.core.absorb import notices
 from hostler.core.events import EventKind
 from hostler.core.inputs import MachineFact
 from hostler.core.machine_commands import launch_command_id
 from hostler.core.txn import Txn
 from hostler.model import Node
+from hostler.model.command import CheckMachine
 from hostler.model.node import NodePhase, NodeTrigger, Origin, RetireReason
 
 _WITH_MACHINE: Final = (NodePhase.STARTING, NodePhase.READY, NodePhase.DRAINING)
@@ -71,6 +73,14 @@ def _is_known(txn: Txn, provider: str, fact: MachineFact) -> bool:
     )
 
 
+def noticed(txn: Txn, provider: str, fact: MachineFact) -> None:
+    """Take in that a provider is about to take a machine back."""
+    if fact.notice is None:
+        return
+    for key in txn.fleet.index.nodes_by_machine.keys(f"{provider}/{fact.machine_id}"):
+        notices.told(txn, txn.fleet.nodes[key], fact.notice, fact.ends_at_ms, "provider")
+
+
 def _provider_of(txn: Txn, fact: MachineFact) -> str:
     pool = txn.fleet.pools.get(fact.pool)
     tier = None if pool is None else pool.tier(fact.tier)
@@ -82,6 +92,14 @@ def is_gone(txn: Txn, node_id: NodeId) -> None:
     node = txn.fleet.nodes.get(node_id)
     if node is not None and node.phase is not NodePhase.RETIRED:
         txn.change(node, is_machine_gone=True)
+
+
+def checked(txn: Txn, command: CheckMachine, facts: Sequence[MachineFact]) -> None:
+    """Write down what a provider says when it is asked about one machine."""
+    if not facts:
+        is_gone(txn, command.node_id)
+    for fact in facts:
+        noticed(txn, command.provider, fact)
 
 
 def listed(txn: Txn, provider: str, asked_at_ms: int, facts: Iterable[MachineFact]) -> None:
@@ -115,6 +133,7 @@ def _seen(txn: Txn, provider: str, fact: MachineFact) -> None:
     """Match one listed machine with its node, or adopt it as an orphan once it is old enough."""
     fleet = txn.fleet
     if _is_known(txn, provider, fact):
+        noticed(txn, provider, fact)
         return
     node = fleet.nodes.get(fact.node_id)
     if node is not None and node.phase is not NodePhase.RETIRED and node.machine_id is None:

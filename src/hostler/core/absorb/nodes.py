@@ -46,7 +46,7 @@ def uncordon(txn: Txn, one: UncordonNode) -> None:
     is_repeat = node.cordon is None and node.drain is None
     txn.accept(one.request_id, node.node_id, is_repeat=is_repeat)
     if not is_repeat:
-        txn.change(node, cordon=None, drain=None)
+        txn.change(node, cordon=None, drain=None, notice=None)
         for key in txn.fleet.index.allocations_by_node.keys(node.node_id):
             call_off(txn, txn.fleet.allocations[key])
         for key in txn.fleet.index.leases_by_node.keys(node.node_id):

@@ -66,8 +66,7 @@ def _succeeded(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> None:
         case StopMachine():
             machines.is_gone(txn, command.node_id)
         case CheckMachine():
-            if not facts:
-                machines.is_gone(txn, command.node_id)
+            machines.checked(txn, command, facts)
         case ListMachines():
             machines.listed(txn, command.provider, entry.created_at_ms, facts)
         case StartAllocation():
