@@ -12,6 +12,7 @@ from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, Machine
 from hostler.model.allocation import Ended
 from hostler.model.bundle import Fallback, Job, SpreadRule
 from hostler.model.calendar import TimeZone
+from hostler.model.disruption import DisruptionBudget
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.node import NoticeKind
 from hostler.model.pool import Pool
@@ -56,6 +57,7 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     retention: Retention
     ageing_ms: int = AGEING_MS
     preemption: Preemption = Preemption()
+    disruption_budgets: tuple[DisruptionBudget, ...] = ()
 
 
 class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configuration"):
@@ -81,6 +83,7 @@ class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
     is_gang: bool = False
     spread: tuple[SpreadRule, ...] = ()
     is_primary_interruptible: bool = True
+    disruption_budgets: tuple[DisruptionBudget, ...] = ()
     labels: dict[str, str] = {}
 
 

@@ -2,7 +2,7 @@
 
 A replica of which two copies may run gets its second place first. Of which only one may run, is
 stopped first, but not before there is room for it elsewhere, which is kept for it meanwhile; nor
-while another replica of its job is not ready. What finds no place stays, and says why.
+while `core.disruption` objects. What finds no place stays, and says why.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from hostler.core import claims, growth, holds, migration
+from hostler.core.disruption import hindrance
 from hostler.core.events import EventKind
 from hostler.core.limits import CLAIM_MARGIN_MS
 from hostler.core.placement.demand import Demand
@@ -31,17 +32,19 @@ from hostler.model.replica import MigrationCause, ReplicaPhase
 PATIENCE_MS: Final = 600_000
 """How long a second place is waited for where no deadline says otherwise."""
 
-_MOVING: Final = (ReplicaPhase.PENDING, ReplicaPhase.BACKING_OFF)
-
 
 class Stuck(msgspec.Struct, frozen=True):
     """Why an allocation has not begun to end."""
 
     reason: Reason
     detail: str = ""
+    until_at_ms: int | None = None
+    """When to ask again at the latest, where no record's change would tell."""
 
 
-def leave(txn: Txn, allocation: Allocation, *, within_ms: int, why: str) -> Stuck | None:
+def leave(
+    txn: Txn, allocation: Allocation, *, within_ms: int, why: str, is_chosen: bool
+) -> Stuck | None:
     """Have an allocation end once its replica has, or surely gets, another place.
 
     Args:
@@ -49,6 +52,7 @@ def leave(txn: Txn, allocation: Allocation, *, within_ms: int, why: str) -> Stuc
         allocation: Live, on a node that is to be empty.
         within_ms: How long a second copy may take to become ready.
         why: The reason that it is stopped for.
+        is_chosen: It need not leave: budgets bind also what causes no gap.
 
     Returns:
         `None` when it ends; else what it waits for, which may be its second copy.
@@ -62,6 +66,11 @@ def leave(txn: Txn, allocation: Allocation, *, within_ms: int, why: str) -> Stuc
     if replica.place_id != allocation.allocation_id:
         migration.cancel(txn, replica, f"{allocation.node_id} is to be empty, too")
         return None
+    if is_chosen and replica.migration is None:
+        has_gap = not _may_overlap(txn, replica)
+        hindered = _hindrance(txn, allocation, has_gap=has_gap)
+        if hindered is not None:
+            return hindered
     obstacle = migration.begin(txn, replica, MigrationCause.DRAIN, within_ms=within_ms)
     if obstacle is Reason.OVERLAP_FORBIDDEN:
         return _stop_first(txn, replica, allocation, why)
@@ -80,6 +89,17 @@ def call_off(txn: Txn, allocation: Allocation) -> None:
         replica = migration.cancel(txn, replica, "its node is to be empty no more")
     if replica.phase is ReplicaPhase.PLACED and allocation.phase is not AllocationPhase.STOPPING:
         claims.end(txn, replica, "it stays where it is")
+
+
+def _hindrance(txn: Txn, allocation: Allocation, *, has_gap: bool) -> Stuck | None:
+    found = hindrance(txn, allocation, MigrationCause.DRAIN, has_gap=has_gap)
+    return None if found is None else Stuck(found.reason, found.detail, found.until_at_ms)
+
+
+def _may_overlap(txn: Txn, replica: Replica) -> bool:
+    """Say whether two copies of a replica may run at once."""
+    spec = _spec_of(txn, replica)
+    return spec is not None and spec[1].can_overlap
 
 
 def _under_way(txn: Txn, replica: Replica) -> Stuck:
@@ -119,9 +139,9 @@ def _stop_first(txn: Txn, replica: Replica, allocation: Allocation, why: str) ->
         claims.end(txn, replica, f"it does not fit on {node.node_id}: {refused.value}")
         _try_later(txn, replica)
         return Stuck(refused, f"on {node.node_id}")
-    sibling = _sibling_on_the_move(txn, allocation)
-    if sibling:
-        return Stuck(Reason.SIBLING_MOVING, sibling)
+    hindered = _hindrance(txn, allocation, has_gap=True)
+    if hindered is not None:
+        return hindered
     holds.request_stop(txn, allocation, why)
     txn.emit(
         EventKind.REPLICA_STOPPED_FIRST,
@@ -130,23 +150,6 @@ def _stop_first(txn: Txn, replica: Replica, allocation: Allocation, why: str) ->
         why="two copies of it must not run at once",
     )
     return None
-
-
-def _sibling_on_the_move(txn: Txn, allocation: Allocation) -> str:
-    """Name a replica of the same job that is not where it should be; empty when all are."""
-    fleet = txn.fleet
-    for key in fleet.index.replicas_by_bundle.keys(allocation.bundle_id):
-        replica = fleet.replicas[key]
-        if replica.job != allocation.job or key == allocation.replica_id:
-            continue
-        if replica.phase in _MOVING:
-            return f"{key} is {replica.phase.value}"
-        place = fleet.allocations.get(replica.place_id)
-        if place is None or replica.phase is not ReplicaPhase.PLACED:
-            continue  # it is not meant to run
-        if place.phase is not AllocationPhase.READY:
-            return f"{key} is {place.phase.value}"
-    return ""
 
 
 def _find_room(txn: Txn, replica: Replica, allocation: Allocation, demand: Demand) -> Stuck | None:

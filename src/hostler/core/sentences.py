@@ -200,9 +200,13 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "Two copies of it must not run at once, so its place ends before the next one begins.",
         "Write `overlap: allowed` into the job if a second copy does no harm.",
     ),
-    Reason.SIBLING_MOVING: (
-        "Another replica of its job is not ready, so this one is not stopped yet.",
-        "Nothing; it follows when the other one is ready. If that stays so, look at its logs.",
+    Reason.DISRUPTION_BUDGET: (
+        "A disruption budget allows nothing more to be moved now.",
+        "Nothing; it moves when others are back or the budget's window ends. Or change the budget.",
+    ),
+    Reason.SIBLINGS_UNSETTLED: (
+        "Another replica of its bundle is on the move or not ready, and they move one at a time.",
+        "Nothing; explain the bundle if it stays so.",
     ),
     # a lease was refused
     Reason.TIMED_OUT: (

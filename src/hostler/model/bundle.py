@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 
 from hostler.base.ids import BundleId
 from hostler.base.lifecycle import Lifecycle
+from hostler.model.disruption import DisruptionBudget
 from hostler.model.launch import Launch
 from hostler.model.pool import Band
 from hostler.model.record import Record, Value
@@ -97,6 +98,8 @@ class Bundle(Record, frozen=True, kw_only=True):
     """Beyond the rule that always holds: replicas of one job are on different nodes."""
     is_primary_interruptible: bool = True
     """False: replica 0 is never put on interruptible capacity; true: it is, marked degraded."""
+    disruption_budgets: tuple[DisruptionBudget, ...] = ()
+    """Bounds on moving its replicas; counted over each job."""
     labels: dict[str, str] = {}
     generation: int = 1
     """Rises with each change of what is desired."""

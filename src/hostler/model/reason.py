@@ -58,7 +58,8 @@ class Reason(StrEnum):
     BAND_DROPPED = "band_dropped"
     MIGRATING = "migrating"
     OVERLAP_FORBIDDEN = "overlap_forbidden"
-    SIBLING_MOVING = "sibling_moving"
+    DISRUPTION_BUDGET = "disruption_budget"
+    SIBLINGS_UNSETTLED = "siblings_unsettled"
 
     # why a lease was refused
     TIMED_OUT = "timed_out"

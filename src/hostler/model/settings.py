@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import ClassVar, Final
 
+from hostler.model.disruption import DisruptionBudget
 from hostler.model.pool import Band
 from hostler.model.record import Record, Value
 
@@ -105,6 +106,8 @@ class Settings(Record, frozen=True, kw_only=True):
     """A replica goes before one of the band above that has waited so much less; 0: bands always
     come first."""
     preemption: Preemption = Preemption()
+    disruption_budgets: tuple[DisruptionBudget, ...] = ()
+    """Bounds on moving what runs, over all jobs that each selects."""
     recovery: RecoveryLimits = RecoveryLimits()
     retention: Retention = Retention()
 

@@ -67,6 +67,7 @@ def _desired(txn: Txn, one: SubmitBundle, known: Bundle | None) -> Bundle:
             is_gang=one.is_gang,
             spread=one.spread,
             is_primary_interruptible=one.is_primary_interruptible,
+            disruption_budgets=one.disruption_budgets,
             labels=one.labels,
             generation=generation,
             observed_generation=0 if known is None else known.observed_generation,

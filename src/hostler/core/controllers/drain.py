@@ -1,6 +1,6 @@
 """Drain: empties the nodes that an operator, or their retirement, wants empty.
 
-Reads:    nodes, allocations, replicas.
+Reads:    nodes, allocations, replicas, bundles.
 Writes:   allocations (asked to stop), replicas (a second place; room that is kept), leases (how
           long they may stay), nodes (how far it is; launched for what must leave).
 Sends:    StopAllocation (through holds).
@@ -23,11 +23,11 @@ from hostler.core import holds
 from hostler.core.events import EventKind
 from hostler.core.leaving import PATIENCE_MS, leave
 from hostler.core.txn import Txn
-from hostler.model import Allocation, Node, Pool, Replica
-from hostler.model.node import Drain, Health, NodePhase, RetireReason
+from hostler.model import Allocation, Bundle, Node, Pool, Replica
+from hostler.model.node import Drain, Health, NodePhase, NoticeKind, RetireReason
 from hostler.model.reason import Reason
 
-READS: Final = (Node, Allocation, Replica)
+READS: Final = (Node, Allocation, Replica, Bundle)
 
 _LAST_MAY_FINISH: Final = (RetireReason.POISONED, RetireReason.USED_UP)
 
@@ -69,18 +69,31 @@ def _empty(txn: Txn, node: Node) -> Node:
     is_over = drain is not None and drain.deadline_at_ms <= txn.now_ms
     if drain is not None and is_over:
         _say_overdue(txn, node, drain)
+    wake_at_ms: int | None = None
     keys = fleet.index.allocations_by_node.keys(node.node_id)
     for allocation in sorted((fleet.allocations[key] for key in keys), key=_urgency):
         if is_over and drain is not None and drain.is_forced:
             holds.request_stop(txn, allocation, _WHY)
             continue
-        stuck = leave(txn, allocation, within_ms=_within_ms(txn, node), why=_WHY)
+        within_ms = _within_ms(txn, node)
+        stuck = leave(
+            txn, allocation, within_ms=within_ms, why=_WHY, is_chosen=not _is_ending(node)
+        )
         if stuck is None:
             txn.clear_note(allocation.allocation_id)
-        else:
-            txn.note(allocation.allocation_id, stuck.reason, stuck.detail)
+            continue
+        txn.note(allocation.allocation_id, stuck.reason, stuck.detail)
+        if stuck.until_at_ms is not None:
+            wake_at_ms = min(wake_at_ms or stuck.until_at_ms, stuck.until_at_ms)
+    if wake_at_ms is not None:
+        txn.wake(node, wake_at_ms)
     _tell_holders(txn, node)
     return fleet.nodes[node.node_id]
+
+
+def _is_ending(node: Node) -> bool:
+    """Say whether the node's machine ends anyway: no budget can ask for it to be spared."""
+    return node.notice is not None and node.notice.kind is NoticeKind.TERMINATE
 
 
 def _urgency(allocation: Allocation) -> tuple[int, str]:
