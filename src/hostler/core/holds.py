@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from hostler.core import outbox
 from hostler.core.events import EventKind
 from hostler.core.txn import Txn
@@ -16,7 +18,7 @@ from hostler.model.allocation import AllocationPhase, AllocationTrigger, EndCaus
 from hostler.model.command import EndLease, StartAllocation, StopAllocation
 from hostler.model.launch import Disconnect
 from hostler.model.lease import LeaseOutcome, LeaseTrigger, Share
-from hostler.model.node import CleanUp, Cordon, NodePhase, Origin, RetireReason, Tenant
+from hostler.model.node import CleanUp, Cordon, NodePhase, Origin, Quarantine, RetireReason, Tenant
 
 _UNFIT: dict[LeaseOutcome, RetireReason] = {
     LeaseOutcome.POISON: RetireReason.POISONED,
@@ -205,8 +207,16 @@ def reserve(txn: Txn, allocation: Allocation, node: Node) -> Allocation:
         is_spare=False,
         spare_band=None,
         fence_grace_ms=max(node.fence_grace_ms, grace_ms),
+        quarantine=_on_trial(node.quarantine, allocation),
     )
     return txn.put(allocation)
+
+
+def _on_trial(quarantine: Quarantine | None, allocation: Allocation) -> Quarantine | None:
+    """Remember whom a node on probation is tried with."""
+    if quarantine is None or quarantine.is_over:
+        return quarantine
+    return replace(quarantine, trial_id=allocation.allocation_id)
 
 
 def start(txn: Txn, allocation: Allocation, node: Node, **changes: Any) -> Allocation:

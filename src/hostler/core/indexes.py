@@ -14,7 +14,7 @@ from hostler.core.slot_index import SlotIndex
 from hostler.core.tables import SetIndex
 from hostler.core.uses import ReplaceIndex, UseIndex, offer_key
 from hostler.model import Allocation, Lease, Node, OutboxEntry, Pool, Replica, Settings, Token
-from hostler.model.allocation import AllocationPhase
+from hostler.model.allocation import AllocationPhase, EndCause
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
 from hostler.model.node import Health, NodePhase
 from hostler.model.record import Record
@@ -101,6 +101,10 @@ class NodeIndexes:
         """In `all`: those that are to be empty and have not been seen so."""
         self.nodes_lost = SetIndex[Node](_lost_bucket)
         """In `all`: those given up for silence; the brake counts them."""
+        self.nodes_quarantined = SetIndex[Node](
+            lambda n: n.pool if n.quarantine is not None and not n.quarantine.is_over else None
+        )
+        """By pool: those that are left alone, or on probation."""
         uses = UseIndex()
         self.nodes_by_use = uses.by_use
         self.nodes_incoming = uses.incoming
@@ -126,6 +130,7 @@ class NodeIndexes:
                 self.nodes_launching,
                 self.nodes_draining,
                 self.nodes_lost,
+                self.nodes_quarantined,
                 uses,
                 self.nodes_free,
                 self.nodes_to_replace,
@@ -159,6 +164,12 @@ class WorkIndexes:
             lambda a: a.node_id if a.phase is AllocationPhase.RESERVED else None
         )
         """By node: what starts when the node is ready."""
+        self.allocations_rejected = SetIndex[Allocation](
+            lambda a: (
+                a.node_id if a.ended is not None and a.ended.cause is EndCause.REJECTED else None
+            )
+        )
+        """By node: those that its agent refused, as long as they are remembered."""
         self.allocations_unready = SetIndex[Allocation](
             lambda a: a.bundle_id if a.is_live and a.phase is not AllocationPhase.READY else None
         )
@@ -192,6 +203,7 @@ class WorkIndexes:
             self.allocations_by_phase,
             self.allocations_reserved,
             self.allocations_unready,
+            self.allocations_rejected,
         )
         self._replica_follows = _follows(
             self.replicas_by_bundle,
@@ -264,6 +276,7 @@ _STEADY: dict[str, Callable[[Any], Any]] = {
         "retire_reason",
         "cordon",
         "drain",
+        "quarantine",
         "health",
         "silent_since_at_ms",
     ),

@@ -20,6 +20,7 @@ from hostler.model.settings import (
     AGEING_MS,
     Preemption,
     ProviderLimits,
+    QuarantineLimits,
     RecoveryLimits,
     Retention,
 )
@@ -55,6 +56,7 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     providers: tuple[ProviderLimits, ...] = ()
     recovery: RecoveryLimits
     retention: Retention
+    quarantine: QuarantineLimits = QuarantineLimits()
     ageing_ms: int = AGEING_MS
     preemption: Preemption = Preemption()
     disruption_budgets: tuple[DisruptionBudget, ...] = ()

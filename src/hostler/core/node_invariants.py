@@ -39,8 +39,18 @@ def of_machine(fleet: Fleet, node: Node) -> Iterator[Broken]:
     is_ending = node.notice is not None and node.notice.kind is NoticeKind.TERMINATE
     if is_ending and node.takes_work:
         yield "INV-NOTICE-1", "a node whose machine is about to end takes new work"
+    yield from _of_quarantine(fleet, node)
     if node.drain is not None and node.drain.is_done and node.is_held:
         yield "INV-DRAIN-1", "a node whose drain is finished holds something"
+
+
+def _of_quarantine(fleet: Fleet, node: Node) -> Iterator[Broken]:
+    quarantine = node.quarantine
+    if quarantine is None or quarantine.is_over or quarantine.trial_id is None:
+        return
+    trial = fleet.allocations.get(quarantine.trial_id)
+    if not quarantine.is_on_probation or trial is None or not trial.is_live:
+        yield "INV-QUARANTINE-1", "a node is tried with what is not there"
 
 
 def of_lost(fleet: Fleet, node: Node) -> Iterator[Broken]:

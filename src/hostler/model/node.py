@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import ClassVar, Final
 
-from hostler.base.ids import LeaseId, MachineId, NodeId
+from hostler.base.ids import AllocationId, LeaseId, MachineId, NodeId
 from hostler.base.lifecycle import Lifecycle
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.pool import Band, Reliability
@@ -129,6 +129,36 @@ class Notice(Value, frozen=True, kw_only=True):
     """The node is being emptied for it."""
 
 
+class QuarantineCause(StrEnum):
+    """Why a node is left alone."""
+
+    REJECTIONS = "rejections"
+    """Its agent refused several allocations within a short time, or the one on trial."""
+    LOSSES = "losses"
+    """It was lost and has come back."""
+
+
+class Quarantine(Value, frozen=True, kw_only=True):
+    """No new allocations for a while, then one on trial; leases and what is there stay."""
+
+    cause: QuarantineCause
+    since_at_ms: int
+    until_at_ms: int
+    """When its probation begins; each time in a row is twice as long."""
+    count: int = 1
+    """Times in a row."""
+    is_on_probation: bool = False
+    trial_id: AllocationId | None = None
+    """The one allocation that it has been given on probation."""
+    over_at_ms: int | None = None
+    """When it was trusted again; remembered a while, so that the next time is longer."""
+
+    @property
+    def is_over(self) -> bool:
+        """True when the node is trusted."""
+        return self.over_at_ms is not None
+
+
 class Cordon(Value, frozen=True, kw_only=True):
     """No new allocations or leases; existing ones stay."""
 
@@ -231,6 +261,8 @@ class Node(Record, frozen=True, kw_only=True):
     """Longest stop grace of what it holds: what a cut-off agent may need to stop its own work."""
     cordon: Cordon | None = None
     drain: Drain | None = None
+    quarantine: Quarantine | None = None
+    """It lately refused work or was lost; also when that is over, for a while."""
     notice: Notice | None = None
     """Its provider is about to take the machine back."""
     retire_reason: RetireReason | None = None

@@ -10,7 +10,7 @@ from hostler.core.keys import tier_key
 from hostler.core.sizing_targets import sizes_of
 from hostler.core.uses import Replaceable, Use, replaceable_key, use_key
 from hostler.model import Allocation, Lease, Node, Pool, Sizes
-from hostler.model.node import CleanUp, Drain, NodePhase, Tenant
+from hostler.model.node import CleanUp, Drain, NodePhase, Notice, Quarantine, Tenant
 from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
 from hostler.wire.http import (
@@ -22,8 +22,10 @@ from hostler.wire.http import (
     LeftView,
     NodeView,
     NoteView,
+    NoticeView,
     OfferView,
     PoolView,
+    QuarantineView,
     TenantView,
     TierView,
 )
@@ -57,6 +59,30 @@ def _tenant(record: Tenant | None) -> TenantView | None:
         key=record.fairness_key,
         outcome=record.outcome,
         ended_at_ms=record.ended_at_ms,
+    )
+
+
+def _quarantine(record: Quarantine | None) -> QuarantineView | None:
+    if record is None or record.is_over:
+        return None
+    return QuarantineView(
+        cause=record.cause,
+        since_at_ms=record.since_at_ms,
+        until_at_ms=record.until_at_ms,
+        count=record.count,
+        is_on_probation=record.is_on_probation,
+        trial_id=record.trial_id,
+    )
+
+
+def _notice(record: Notice | None) -> NoticeView | None:
+    if record is None:
+        return None
+    return NoticeView(
+        kind=record.kind,
+        ends_at_ms=record.ends_at_ms,
+        source=record.source,
+        noticed_at_ms=record.noticed_at_ms,
     )
 
 
@@ -132,6 +158,8 @@ def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
         if cordon is None
         else CordonView(by=cordon.by, reason=cordon.reason, at_ms=cordon.at_ms),
         drain=None if drain is None else _drain(fleet, record, drain),
+        quarantine=_quarantine(record.quarantine),
+        notice=_notice(record.notice),
         retire_reason=record.retire_reason,
         is_spare=record.is_spare,
         spare_band=record.spare_band,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from hostler.base.ids import NodeId
 from hostler.core.events import EventKind
 from hostler.core.inputs import CordonNode, DrainNode, UncordonNode
@@ -31,7 +33,7 @@ def cordon(txn: Txn, one: CordonNode) -> None:
 
 
 def uncordon(txn: Txn, one: UncordonNode) -> None:
-    """Let new work onto a node again, and end its drain."""
+    """Let new work onto a node again, and end its drain and its quarantine."""
     node = _wanted(txn, one.request_id, one.node_id)
     if node is None:
         return
@@ -43,10 +45,13 @@ def uncordon(txn: Txn, one: UncordonNode) -> None:
             is_conflict=True,
         )
         return
-    is_repeat = node.cordon is None and node.drain is None
+    trusted = node.quarantine
+    if trusted is not None and not trusted.is_over:
+        trusted = replace(trusted, trial_id=None, over_at_ms=txn.now_ms)
+    is_repeat = node.cordon is None and node.drain is None and trusted is node.quarantine
     txn.accept(one.request_id, node.node_id, is_repeat=is_repeat)
     if not is_repeat:
-        txn.change(node, cordon=None, drain=None, notice=None)
+        txn.change(node, cordon=None, drain=None, notice=None, quarantine=trusted)
         for key in txn.fleet.index.allocations_by_node.keys(node.node_id):
             call_off(txn, txn.fleet.allocations[key])
         for key in txn.fleet.index.leases_by_node.keys(node.node_id):

@@ -48,6 +48,19 @@ class RecoveryDocument(Document, frozen=True, kw_only=True):
     """How long a replica avoids the node on which it failed."""
 
 
+class QuarantineDocument(Document, frozen=True, kw_only=True):
+    """When a node takes no new jobs because it refused some, or was lost and came back."""
+
+    rejections_max: Count = 3
+    """Refusals of a node inside the window that make it be left alone."""
+    rejection_window: Duration = "5s"
+    pause: Duration = "30s"
+    """The first time; each time in a row is twice as long. Then it gets one job on trial."""
+    pause_max: Duration = "1h"
+    forget: Duration = "1h"
+    """Being trusted for so long ends the row."""
+
+
 class PreemptionDocument(Document, frozen=True, kw_only=True):
     """When a replica that fits nowhere may have lower work end, and how much of it."""
 
@@ -103,6 +116,7 @@ class FleetDocument(Document, frozen=True, kw_only=True):
     """Limits by provider; one that is not named has none."""
     placement: PlacementDocument = PlacementDocument()
     recovery: RecoveryDocument = RecoveryDocument()
+    quarantine: QuarantineDocument = QuarantineDocument()
     retention: RetentionDocument = RetentionDocument()
 
 

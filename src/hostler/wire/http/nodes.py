@@ -18,6 +18,32 @@ class CordonView(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
 
 
+class QuarantineView(msgspec.Struct, frozen=True, kw_only=True):
+    """No new allocations for a while, then one on trial."""
+
+    cause: str
+    """`rejections` or `losses`."""
+    since_at_ms: int
+    until_at_ms: int
+    """When its probation begins."""
+    count: int
+    """Times in a row."""
+    is_on_probation: bool
+    trial_id: str | None
+    """The one allocation that it has been given on probation."""
+
+
+class NoticeView(msgspec.Struct, frozen=True, kw_only=True):
+    """The machine is about to be taken back."""
+
+    kind: str
+    """`terminate` or `rebalance`."""
+    ends_at_ms: int
+    source: str
+    """`agent` or `provider`."""
+    noticed_at_ms: int
+
+
 class LeftView(msgspec.Struct, frozen=True, kw_only=True):
     """Something that is still on a node that is to be empty."""
 
@@ -111,6 +137,8 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     """Its agent's link is up at this server."""
     cordon: CordonView | None
     drain: DrainView | None
+    quarantine: QuarantineView | None
+    notice: NoticeView | None
     retire_reason: str | None
     is_spare: bool
     spare_band: str | None
