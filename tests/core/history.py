@@ -13,7 +13,7 @@ from hostler.model.calendar import Offset, TimeZone, Weekday, Window
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines
 from hostler.model.launch import Disconnect, Launch
 from hostler.model.lease import LeaseOutcome, Share
-from hostler.model.node import NodePhase
+from hostler.model.node import NodePhase, NoticeKind
 from hostler.model.pool import Band, Reuse, Rollout, SizeWindow
 from hostler.model.settings import BronzeVictims, Preemption, ProviderLimits
 from hostler.model.shape import CapabilityRequest, Requirement, Shape
@@ -100,6 +100,7 @@ class History:
             *(self._node_request for _ in range(2)),
             *(self._join for _ in range(2)),
             self._late,
+            self._notice,
             self._process,
             self._configuration,
         )
@@ -228,6 +229,8 @@ class History:
             case 1:
                 if self.chance():
                     return given.RetryGrowth(pool=self.one_of(POOLS), **self._who())
+                if self.chance():
+                    return given.ConfirmLoss(node_id=node_id, **self._who())
                 return given.UncordonNode(node_id=node_id, **self._who())
             case _:
                 deadline_ms = self.one_of((0, 30_000))
@@ -305,6 +308,13 @@ class History:
         key = self.one_of(keys)
         return given.AllocationReported(
             node_id=self.fleet.allocations[key].node_id, fact=self._fact(key)
+        )
+
+    def _notice(self) -> given.AnyInput:
+        return given.NoticeReported(
+            node_id=self._node_id(),
+            kind=self.one_of(list(NoticeKind)),
+            left_ms=self.one_of((0, 5_000, 120_000)),
         )
 
     def _silence(self) -> given.AnyInput:

@@ -229,6 +229,11 @@ def drain_node(
     return _post(f"/v1/nodes/{segment(node_id)}/drain", NodeView, body)
 
 
+def confirm_lost(node_id: str) -> Call[NodeView]:
+    """Say that a silent node is really gone."""
+    return _post(f"/v1/nodes/{segment(node_id)}/confirm-lost", NodeView)
+
+
 def pools(**params: Any) -> Call[Page[PoolView]]:
     """List pools."""
     return _get("/v1/pools", Page[PoolView], **params)

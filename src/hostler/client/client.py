@@ -231,6 +231,10 @@ class Client(Questions):
             calls.drain_node(node_id, deadline_ms, is_forced=is_forced, then_retire=then_retire)
         )
 
+    async def confirm_lost(self, node_id: str) -> NodeView:
+        """Say that a silent node is really gone, so that the brake does not hold it."""
+        return await self._transport.send(calls.confirm_lost(node_id))
+
     async def pools(self) -> list[PoolView]:
         """Return all pools."""
         return await self._all(lambda cursor: calls.pools(limit=PAGE_COUNT, cursor=cursor))

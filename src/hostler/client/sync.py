@@ -302,6 +302,10 @@ class SyncClient:
         """As `Client.uncordon_node`."""
         return self._loop.run(self._client.uncordon_node(node_id))
 
+    def confirm_lost(self, node_id: str) -> NodeView:
+        """As `Client.confirm_lost`."""
+        return self._loop.run(self._client.confirm_lost(node_id))
+
     def drain_node(
         self,
         node_id: str,

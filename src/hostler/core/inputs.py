@@ -131,6 +131,12 @@ class RetryGrowth(Request, frozen=True, kw_only=True, tag="retry_growth"):
     pool: str
 
 
+class ConfirmLoss(Request, frozen=True, kw_only=True, tag="confirm_loss"):
+    """Say that a silent node is really gone, so that the brake on many losses does not hold it."""
+
+    node_id: NodeId
+
+
 class AcquireLease(Request, frozen=True, kw_only=True, tag="acquire_lease"):
     """Ask for a slot. The reply names the lease, which may still wait in line."""
 
@@ -353,6 +359,7 @@ AnyRequest = (
     | CordonNode
     | UncordonNode
     | DrainNode
+    | ConfirmLoss
     | RetryGrowth
     | AcquireLease
     | HeartbeatLease

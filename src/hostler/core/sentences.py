@@ -190,7 +190,7 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
     ),
     Reason.MASS_LOSS_BRAKE: (
         "So many nodes went silent at once that the fault is likelier ours.",
-        "Look at the network between server and agents; it goes on when the window has passed.",
+        "Look at the network; it goes on when the window has passed, or on `hostler confirm-lost`.",
     ),
     Reason.BUNDLE_BROKEN: (
         "Another replica of its bundle is over its restart ceiling.",

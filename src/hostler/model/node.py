@@ -257,6 +257,8 @@ class Node(Record, frozen=True, kw_only=True):
     """When the provider was last asked, in this silence, whether the machine exists."""
     loss_held_until_at_ms: int | None = None
     """The brake keeps it suspect until here although its silence is long enough to be lost."""
+    is_loss_confirmed: bool = False
+    """An operator says that it is gone, so the brake does not hold it."""
     fence_grace_ms: int = 0
     """Longest stop grace of what it holds: what a cut-off agent may need to stop its own work."""
     cordon: Cordon | None = None

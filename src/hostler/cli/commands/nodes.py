@@ -33,6 +33,12 @@ def register(app: typer.Typer) -> None:
     command(app, "uncordon", panel=panels.CARE, examples="hostler uncordon n-000001")(uncordon)
     command(
         app,
+        "confirm-lost",
+        panel=panels.CARE,
+        examples="hostler confirm-lost n-000001 n-000002",
+    )(confirm_lost)
+    command(
+        app,
         "drain",
         panel=panels.CARE,
         examples="""
@@ -65,6 +71,18 @@ def uncordon(remote: Remote, node_ids: NodesArgument) -> None:
     for node_id in node_ids:
         remote.client.uncordon_node(node_id)
         say(f"node/{node_id} uncordoned")
+
+
+@remote
+def confirm_lost(remote: Remote, node_ids: NodesArgument) -> None:
+    """Say that silent nodes are really gone, so that the brake on many losses does not hold them.
+
+    Their work is placed elsewhere as soon as their silence is long enough for that.
+    """
+    _check_all(remote.client, node_ids)
+    for node_id in node_ids:
+        remote.client.confirm_lost(node_id)
+        say(f"node/{node_id} confirmed lost")
 
 
 @remote

@@ -28,6 +28,7 @@ from hostler.core.inputs import (
     AnyInput,
     ApplyConfiguration,
     CommandSettled,
+    ConfirmLoss,
     ContactResumed,
     CordonNode,
     CreateToken,
@@ -91,6 +92,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
             nodes.drain(txn, one)
         case RetryGrowth():
             growth.retry(txn, one)
+        case ConfirmLoss():
+            nodes.confirm_loss(txn, one)
         case AcquireLease():
             acquiring.acquire(txn, one)
         case CreateToken():

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hostler.base.ids import NodeId
 from hostler.core.events import EventKind
-from hostler.core.inputs import CordonNode, DrainNode, UncordonNode
+from hostler.core.inputs import ConfirmLoss, CordonNode, DrainNode, UncordonNode
 from hostler.core.leaving import call_off
 from hostler.core.txn import Txn
 from hostler.model import Node
@@ -89,6 +89,20 @@ def drain(txn: Txn, one: DrainNode) -> None:
         deadline_ms=one.deadline_ms,
         then_retire=one.then_retire,
     )
+
+
+def confirm_loss(txn: Txn, one: ConfirmLoss) -> None:
+    """Let the brake not hold a silent node. It is lost no sooner than its silence allows."""
+    node = _wanted(txn, one.request_id, one.node_id)
+    if node is None:
+        return
+    if node.silent_since_at_ms is None:
+        txn.refuse(
+            one.request_id, "node_not_silent", f"node {node.node_id} is heard of", is_conflict=True
+        )
+        return
+    txn.accept(one.request_id, node.node_id, is_repeat=node.is_loss_confirmed)
+    txn.change(node, is_loss_confirmed=True, loss_held_until_at_ms=None)
 
 
 def _wanted(txn: Txn, request_id: str, node_id: NodeId) -> Node | None:
