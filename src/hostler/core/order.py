@@ -32,8 +32,10 @@ from hostler.core.controllers import (
     replacing,
     retention,
     retirement,
+    rollouts,
     sizing,
     timekeeping,
+    timetables,
 )
 from hostler.core.txn import Txn
 from hostler.model.record import Record
@@ -64,6 +66,7 @@ CONTROLLERS: Final = tuple(
     _controller(module, number)
     for number, module in enumerate(
         (
+            timetables,
             timekeeping,
             admission,
             enrollment,
@@ -74,6 +77,7 @@ CONTROLLERS: Final = tuple(
             migrating,
             recovery,
             quarantining,
+            rollouts,
             drain,
             preempting,
             leasing,

@@ -200,6 +200,14 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "It failed, and bronze is not recovered.",
         "Start the job, or give it another band.",
     ),
+    Reason.OUTSIDE_TIMETABLE: (
+        "Its bundle's timetable has it not running now.",
+        "`hostler get upcoming` says when it starts; `hostler start BUNDLE/JOB` starts it now.",
+    ),
+    Reason.STOPPED_BY_OPERATOR: (
+        "Somebody stopped it, or it is no longer desired.",
+        "`hostler start BUNDLE/JOB` starts it again.",
+    ),
     Reason.MIGRATING: (
         "It is on its way back from a move that was given up.",
         "Nothing: it stays where it is, and is moved again if that is still wanted.",

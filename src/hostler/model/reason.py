@@ -54,6 +54,8 @@ class Reason(StrEnum):
     BACKING_OFF = "backing_off"
     RESTART_CEILING = "restart_ceiling"
     DORMANT = "dormant"
+    OUTSIDE_TIMETABLE = "outside_timetable"
+    STOPPED_BY_OPERATOR = "stopped_by_operator"
     FENCE_PENDING = "fence_pending"
     MASS_LOSS_BRAKE = "mass_loss_brake"
     BUNDLE_BROKEN = "bundle_broken"

@@ -15,6 +15,9 @@ class RecoveryLimits(Value, frozen=True, kw_only=True):
 
     restart_count_max: int = 6
     """Recoveries of one replica inside the window; one more breaks the bundle. Bronze has none."""
+    bundle_restart_count_max: int = 50
+    """Crashes of all replicas of one bundle inside the window; one more breaks the bundle. The
+    loss of nodes is not counted here: it says nothing about the bundle."""
     restart_window_ms: int = 3_600_000
     spacing_ms: int = 5_000
     """Least time between two recoveries of one replica."""

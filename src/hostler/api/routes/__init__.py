@@ -11,6 +11,7 @@ from hostler.api.routes import (
     nodes,
     plans,
     pools,
+    rollouts,
     system,
     tokens,
 )
@@ -20,6 +21,7 @@ ROUTES = [
     *bundles.ROUTES,
     *allocations.ROUTES,
     *nodes.ROUTES,
+    *rollouts.ROUTES,
     *plans.ROUTES,
     *pools.ROUTES,
     *explanations.ROUTES,
