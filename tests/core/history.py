@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
 from hostler.core import inputs as given
 from hostler.core.fleet import Fleet
+from hostler.core.fleet_settings import FleetSettings
 from hostler.model import OutboxEntry, Pool, Settings
 from hostler.model.allocation import EndCause, Ended
 from hostler.model.bundle import Fallback, OnFailure, RolloutPolicy
@@ -146,7 +147,7 @@ class History:
 
     def _configuration(self) -> given.AnyInput:
         settings = Settings(fleet_id="f")
-        names = given.FleetSettings.__struct_fields__
+        names = FleetSettings.__struct_fields__
         kept = {name: getattr(settings, name) for name in names}
         if self.chance():
             kept["lost_node_count_max"] = 1
@@ -163,7 +164,7 @@ class History:
             kept["providers"] = (limited,)
         return given.ApplyConfiguration(
             fleet_id="f",
-            settings=given.FleetSettings(**kept),
+            settings=FleetSettings(**kept),
             pools=pools,
             time_zones=(ZONE,),
             **self._who(),

@@ -17,6 +17,7 @@ from hostler.base.ids import (
     NodeId,
     ReplicaId,
 )
+from hostler.core.fleet_settings import FleetSettings
 from hostler.model.allocation import Ended
 from hostler.model.bundle import Fallback, Job, RolloutPolicy, SpreadRule
 from hostler.model.calendar import TimeZone
@@ -25,14 +26,6 @@ from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.node import NoticeKind
 from hostler.model.pool import Pool
 from hostler.model.rollout import Steering
-from hostler.model.settings import (
-    AGEING_MS,
-    Preemption,
-    ProviderLimits,
-    QuarantineLimits,
-    RecoveryLimits,
-    Retention,
-)
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
 from hostler.model.timetable import Timetable
 from hostler.model.token import Role
@@ -50,26 +43,6 @@ class Request(Input, frozen=True, kw_only=True):
     idempotency_key: str = ""
     """The same key from the same principal is the same request: it is done once and answered alike
     (`core/absorb/receipts.py`). Empty: each is a request of its own."""
-
-
-class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The fleet-wide part of a configuration."""
-
-    heartbeat_ms: int
-    suspect_after_ms: int
-    fence_after_ms: int
-    lost_after_ms: int
-    list_every_ms: int
-    orphan_grace_ms: int
-    lost_node_count_max: int
-    brake_window_ms: int
-    providers: tuple[ProviderLimits, ...] = ()
-    recovery: RecoveryLimits
-    retention: Retention
-    quarantine: QuarantineLimits = QuarantineLimits()
-    ageing_ms: int = AGEING_MS
-    preemption: Preemption = Preemption()
-    disruption_budgets: tuple[DisruptionBudget, ...] = ()
 
 
 class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configuration"):

@@ -15,7 +15,8 @@ from hostler.base.units import (
     size_bytes,
     time_of_day_ms,
 )
-from hostler.core.inputs import ApplyConfiguration, FleetSettings
+from hostler.core.fleet_settings import FleetSettings
+from hostler.core.inputs import ApplyConfiguration
 from hostler.engine.time_zones import read_time_zones, time_zone_problem
 from hostler.model import Pool
 from hostler.model.calendar import Weekday, Window

@@ -1,0 +1,35 @@
+"""The fleet-wide part of a configuration, as it comes in."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hostler.model.disruption import DisruptionBudget
+from hostler.model.settings import (
+    AGEING_MS,
+    Preemption,
+    ProviderLimits,
+    QuarantineLimits,
+    RecoveryLimits,
+    Retention,
+)
+
+
+class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The fleet-wide part of a configuration."""
+
+    heartbeat_ms: int
+    suspect_after_ms: int
+    fence_after_ms: int
+    lost_after_ms: int
+    list_every_ms: int
+    orphan_grace_ms: int
+    lost_node_count_max: int
+    brake_window_ms: int
+    providers: tuple[ProviderLimits, ...] = ()
+    recovery: RecoveryLimits
+    retention: Retention
+    quarantine: QuarantineLimits = QuarantineLimits()
+    ageing_ms: int = AGEING_MS
+    preemption: Preemption = Preemption()
+    disruption_budgets: tuple[DisruptionBudget, ...] = ()
