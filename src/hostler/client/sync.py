@@ -17,6 +17,7 @@ from hostler.client.wishes import LeaseWishes, OnWaiting, asked_for
 from hostler.wire.http import (
     AcquireRequest,
     AllocationView,
+    BudgetLineView,
     ConfigView,
     CreatedToken,
     CreateTokenRequest,
@@ -27,6 +28,7 @@ from hostler.wire.http import (
     NodeView,
     PendingView,
     PoolView,
+    SpendView,
     StatusView,
     TokenView,
     WindowComingView,
@@ -285,6 +287,21 @@ class SyncClient(SyncBundleClient):
                 node_id, deadline_ms=deadline_ms, is_forced=is_forced, then_retire=then_retire
             )
         )
+
+    def spend(
+        self,
+        *,
+        by: str = "pool",
+        since: str | None = None,
+        until: str | None = None,
+        pool: str | None = None,
+    ) -> list[SpendView]:
+        """As `Client.spend`."""
+        return self._loop.run(self._client.spend(by=by, since=since, until=until, pool=pool))
+
+    def budgets(self) -> list[BudgetLineView]:
+        """As `Client.budgets`."""
+        return self._loop.run(self._client.budgets())
 
     def pools(self) -> list[PoolView]:
         """As `Client.pools`."""

@@ -13,6 +13,7 @@ from hostler.model.settings import (
     RecoveryLimits,
     Retention,
 )
+from hostler.model.spend import SpendSettings
 
 
 class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,3 +34,4 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     ageing_ms: int = AGEING_MS
     preemption: Preemption = Preemption()
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
+    spend: SpendSettings = SpendSettings()

@@ -18,6 +18,7 @@ from hostler.base.ids import (
     ReplicaId,
 )
 from hostler.core.fleet_settings import FleetSettings
+from hostler.core.machine_fact import MachineFact
 from hostler.model.allocation import Ended
 from hostler.model.bundle import Fallback, Job, RolloutPolicy, SpreadRule
 from hostler.model.calendar import TimeZone
@@ -27,6 +28,7 @@ from hostler.model.node import NoticeKind
 from hostler.model.pool import Pool
 from hostler.model.rollout import Steering
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
+from hostler.model.spend import Budget
 from hostler.model.timetable import Timetable
 from hostler.model.token import Role
 
@@ -52,6 +54,7 @@ class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configur
     """Used only when the store is new."""
     settings: FleetSettings
     pools: tuple[Pool, ...]
+    budgets: tuple[Budget, ...] = ()
     time_zones: tuple[TimeZone, ...] = ()
     """Every zone that it names, as the shell read it just now."""
 
@@ -310,23 +313,6 @@ class AlarmRang(Input, frozen=True, kw_only=True, tag="alarm_rang"):
     """The instant that the last step asked for has come. Carries nothing: records know."""
 
 
-class MachineFact(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider says of one machine of ours."""
-
-    machine_id: MachineId
-    node_id: NodeId | None = None
-    """From its label."""
-    epoch: int = 0
-    pool: str = ""
-    tier: str = ""
-    created_at_ms: int = 0
-    hostname: str = ""
-    notice: NoticeKind | None = None
-    """It is about to be taken back."""
-    ends_at_ms: int = 0
-    """When that happens."""
-
-
 class Succeeded(msgspec.Struct, frozen=True, kw_only=True, tag="succeeded"):
     """The command did what it asks for.
 
@@ -334,6 +320,8 @@ class Succeeded(msgspec.Struct, frozen=True, kw_only=True, tag="succeeded"):
     """
 
     machines: tuple[MachineFact, ...] = ()
+    ended_at_ms: int | None = None
+    """When the machine that is gone ended, where its provider can say."""
 
 
 class CommandFailed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
@@ -347,6 +335,8 @@ class CommandFailed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     code: str
     message: str = ""
     retry_after_ms: int | None = None
+    machines: tuple[MachineFact, ...] = ()
+    """What was met on the way: a stop by label learns which machine it stops."""
 
 
 Outcome = Succeeded | CommandFailed

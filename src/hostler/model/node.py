@@ -271,6 +271,16 @@ class Node(Record, frozen=True, kw_only=True):
     """Why it is to go; set before the phase follows, by whoever decides it."""
     is_machine_gone: bool = False
     """The provider has said that the machine no longer exists."""
+    started_at_ms: int | None = None
+    """When its machine began to cost: the provider's word, else when we first knew of it."""
+    ended_at_ms: int | None = None
+    """When its machine ended, where the provider has said so."""
+    metered_from_ms: int | None = None
+    """From when the books have it; `None` while they do not."""
+    metered_until_ms: int | None = None
+    """Until when the books have it; `None` while it runs up cost."""
+    reserve_ms: int = 0
+    """Time for which money is kept while it boots: the boot, and the first use of it."""
     is_spare: bool = False
     spare_band: Band | None = None
     slot_count: int = 1

@@ -1,7 +1,7 @@
 """Listing: machines that nobody stands for, machines that lists miss, answers that were lost."""
 
 from hostler.base.ids import MachineId, NodeId
-from hostler.core.inputs import MachineFact
+from hostler.core.machine_fact import MachineFact
 from hostler.model.node import Health, NodePhase, Origin
 from hostler.testing.builders import a_fixed_tier, a_pool, an_elastic_tier
 from tests.core.nodes.conftest import NewStable

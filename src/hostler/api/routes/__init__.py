@@ -12,6 +12,7 @@ from hostler.api.routes import (
     plans,
     pools,
     rollouts,
+    spend,
     system,
     tokens,
 )
@@ -28,6 +29,7 @@ ROUTES = [
     *leases.ROUTES,
     *execs.ROUTES,
     *tokens.ROUTES,
+    *spend.ROUTES,
     *events.ROUTES,
     *agents.ROUTES,
 ]
