@@ -27,6 +27,7 @@ from hostler.wire.http import (
     ExplainView,
     ExtendRequest,
     HeartbeatRequest,
+    LabelsRequest,
     LeasePlanView,
     LeaseView,
     NodeView,
@@ -152,9 +153,12 @@ def budgets(**params: Any) -> Call[Page[BudgetLineView]]:
 # -- bundles ------------------------------------------------------------------------------------
 
 
-def submit_bundle(document: BundleDocument, *, key: str | None = None) -> Call[BundleView]:
-    """Create a bundle, or change what is desired of one."""
-    return _post("/v1/bundles", BundleView, document, key=key)
+def submit_bundle(
+    document: BundleDocument, *, at: int | None = None, key: str | None = None
+) -> Call[BundleView]:
+    """Create a bundle, or change what is desired of one; `at`: as planned at that revision."""
+    path = "/v1/bundles" if at is None else f"/v1/bundles?at={at}"
+    return _post(path, BundleView, document, key=key)
 
 
 def plan_bundle(document: BundleDocument) -> Call[PlanView]:
@@ -258,6 +262,12 @@ def retry_pool(name: str) -> Call[PoolView]:
 def cordon_node(node_id: str, reason: str = "") -> Call[NodeView]:
     """Let nothing new onto a node."""
     return _post(f"/v1/nodes/{segment(node_id)}/cordon", NodeView, CordonRequest(reason=reason))
+
+
+def label_node(node_id: str, labels: dict[str, str]) -> Call[NodeView]:
+    """Give a node labels; an empty value takes one away."""
+    body = LabelsRequest(labels=labels)
+    return _post(f"/v1/nodes/{segment(node_id)}/labels", NodeView, body)
 
 
 def uncordon_node(node_id: str) -> Call[NodeView]:

@@ -174,6 +174,10 @@ class Client(BundleClient, Questions):
         """Let nothing new onto a node."""
         return await self._transport.send(calls.cordon_node(node_id, reason))
 
+    async def label_node(self, node_id: str, labels: dict[str, str]) -> NodeView:
+        """Give a node labels; an empty value takes one away."""
+        return await self._transport.send(calls.label_node(node_id, labels))
+
     async def uncordon_node(self, node_id: str) -> NodeView:
         """Let new work onto a node again; ends its drain too."""
         return await self._transport.send(calls.uncordon_node(node_id))

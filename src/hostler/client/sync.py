@@ -265,6 +265,10 @@ class SyncClient(SyncBundleClient):
         """As `Client.cordon_node`."""
         return self._loop.run(self._client.cordon_node(node_id, reason))
 
+    def label_node(self, node_id: str, labels: dict[str, str]) -> NodeView:
+        """As `Client.label_node`."""
+        return self._loop.run(self._client.label_node(node_id, labels))
+
     def uncordon_node(self, node_id: str) -> NodeView:
         """As `Client.uncordon_node`."""
         return self._loop.run(self._client.uncordon_node(node_id))

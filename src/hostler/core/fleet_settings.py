@@ -1,4 +1,4 @@
-"""The fleet-wide part of a configuration, as it comes in."""
+"""The numbers of a configuration, as an operator hands them in."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hostler.model.settings import (
     ProviderLimits,
     QuarantineLimits,
     RecoveryLimits,
+    RepayLimits,
     Retention,
 )
 from hostler.model.spend import SpendSettings
@@ -29,6 +30,7 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     brake_window_ms: int
     providers: tuple[ProviderLimits, ...] = ()
     recovery: RecoveryLimits
+    repay: RepayLimits = RepayLimits()
     retention: Retention
     quarantine: QuarantineLimits = QuarantineLimits()
     ageing_ms: int = AGEING_MS

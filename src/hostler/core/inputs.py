@@ -20,8 +20,9 @@ from hostler.base.ids import (
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.machine_fact import MachineFact
 from hostler.model.allocation import Ended
-from hostler.model.bundle import Fallback, Job, RolloutPolicy, SpreadRule
+from hostler.model.bundle import Fallback, Job, RolloutPolicy
 from hostler.model.calendar import TimeZone
+from hostler.model.constraint import SpreadRule
 from hostler.model.disruption import DisruptionBudget
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.node import NoticeKind
@@ -71,6 +72,9 @@ class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
     is_gang: bool = False
     spread: tuple[SpreadRule, ...] = ()
     is_primary_interruptible: bool = True
+    is_colocated: bool = False
+    backup_apart: SpreadRule | None = None
+    is_protection_required: bool = False
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     labels: dict[str, str] = {}
     rollout: RolloutPolicy = RolloutPolicy()
@@ -118,6 +122,14 @@ class CordonNode(Request, frozen=True, kw_only=True, tag="cordon_node"):
 
     node_id: NodeId
     reason: str = ""
+
+
+class LabelNode(Request, frozen=True, kw_only=True, tag="label_node"):
+    """Give a node labels, or take some away."""
+
+    node_id: NodeId
+    labels: dict[str, str]
+    """By name; an empty value takes the label away."""
 
 
 class UncordonNode(Request, frozen=True, kw_only=True, tag="uncordon_node"):
@@ -358,6 +370,7 @@ AnyRequest = (
     | ResetBundle
     | SteerRollout
     | CordonNode
+    | LabelNode
     | UncordonNode
     | DrainNode
     | ConfirmLoss

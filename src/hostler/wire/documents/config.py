@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from hostler.wire.documents.spend import BudgetDocument, SpendDocument
 from hostler.wire.documents.text import Count, CountFromOne, Duration, Money, Name
+from hostler.wire.documents.where import Labels
 from hostler.wire.documents.windows import WindowDocument
 from hostler.wire.documents.work import Document, ShapeDocument
 
@@ -62,6 +63,15 @@ class QuarantineDocument(Document, frozen=True, kw_only=True):
     pause_max: Duration = "1h"
     forget: Duration = "1h"
     """Being trusted for so long ends the row."""
+
+
+class DebtsDocument(Document, frozen=True, kw_only=True):
+    """When a replica whose place breaks a preferred rule is moved to a better one."""
+
+    settle: Duration = "10m"
+    """How long a better place must have been there."""
+    spacing: Duration = "30m"
+    """Pause of a replica after such a move, doubling with each further one within a day."""
 
 
 class PreemptionDocument(Document, frozen=True, kw_only=True):
@@ -120,6 +130,7 @@ class FleetDocument(Document, frozen=True, kw_only=True):
     placement: PlacementDocument = PlacementDocument()
     recovery: RecoveryDocument = RecoveryDocument()
     quarantine: QuarantineDocument = QuarantineDocument()
+    debts: DebtsDocument = DebtsDocument()
     retention: RetentionDocument = RetentionDocument()
     spend: SpendDocument = SpendDocument()
 
@@ -167,6 +178,8 @@ class TierDocument(Document, frozen=True, kw_only=True):
     reliability: Literal["reliable", "interruptible"] = "reliable"
     """`interruptible`: the provider may take a machine back."""
     zone: str = ""
+    labels: Labels = {}
+    """Of each of its nodes, for the rules of bundles about where they may be."""
     node_count_max: CountFromOne | None = None
     """Machines at once, from asked for until confirmed gone. Elastic tiers must have it."""
     lead: Duration | None = None

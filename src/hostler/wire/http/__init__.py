@@ -5,12 +5,16 @@ that an older client can show what a newer server says.
 """
 
 from hostler.wire.http.bundles import (
+    AffinityView,
     AllocationView,
     BundleView,
     ClaimView,
     EndedView,
+    HurtView,
     JobView,
+    NodeRuleView,
     PreemptedView,
+    ProtectionView,
     ReplicaView,
     RolloutView,
     SpreadView,
@@ -71,6 +75,7 @@ from hostler.wire.http.nodes import (
     CordonView,
     DrainRequest,
     DrainView,
+    LabelsRequest,
     LaunchFailureView,
     LeftView,
     NodeView,
@@ -85,7 +90,14 @@ from hostler.wire.http.nodes import (
     WindowsView,
 )
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
-from hostler.wire.http.shapes import CapabilityView, DeviceView, RequirementView, ShapeView
+from hostler.wire.http.shapes import (
+    CapabilityView,
+    DeviceView,
+    MatchView,
+    RequirementView,
+    ShapeView,
+    WishView,
+)
 from hostler.wire.http.spend import BudgetLineView, SpendView
 
 __all__ = [
@@ -93,6 +105,7 @@ __all__ = [
     "TIMEOUT_MS_MAX",
     "WAIT_MS_MAX",
     "AcquireRequest",
+    "AffinityView",
     "AllocationView",
     "AttemptView",
     "BootFailureView",
@@ -121,11 +134,15 @@ __all__ = [
     "ExtendRequest",
     "FilteredView",
     "HeartbeatRequest",
+    "HurtView",
     "JobView",
+    "LabelsRequest",
     "LaunchFailureView",
     "LeasePlanView",
     "LeaseView",
     "LeftView",
+    "MatchView",
+    "NodeRuleView",
     "NodeView",
     "NoteView",
     "NoticeView",
@@ -139,6 +156,7 @@ __all__ = [
     "PreemptedView",
     "Problem",
     "ProblemError",
+    "ProtectionView",
     "QuarantineView",
     "ReleaseRequest",
     "ReplicaView",
@@ -168,5 +186,6 @@ __all__ = [
     "WhyView",
     "WindowComingView",
     "WindowsView",
+    "WishView",
     "problem",
 ]
