@@ -33,8 +33,10 @@ from hostler.wire.http import (
     LeaseView,
     NodeView,
     NoteView,
+    NoticeView,
     OfferView,
     PoolView,
+    QuarantineView,
     ReplicaView,
     ServiceView,
     TierView,
@@ -146,6 +148,8 @@ def _node(client: SyncClient, view: NodeView) -> list[str]:
             "Drained by",
             _drain_text(drain) if drain else None,
         ),
+        ("Quarantine", _quarantine_text(view.quarantine)),
+        ("Taken back", _notice_text(view.notice)),
         ("Retires because", view.retire_reason),
         ("Launch failed", f"{failure.code}: {failure.message}" if failure else None),
     ]
@@ -163,6 +167,25 @@ def _agent_text(view: NodeView) -> str:
     if view.silent_since_at_ms is None:
         return "not connected"
     return _since("silent", view.silent_since_at_ms)
+
+
+def _quarantine_text(view: QuarantineView | None) -> str | None:
+    if view is None:
+        return None
+    why = f"for {view.cause}, {view.count} in a row"
+    if view.trial_id is not None:
+        return f"{why}; {view.trial_id} is on trial"
+    if view.is_on_probation:
+        return f"{why}; the next job is on trial"
+    return f"{why}; a trial in {format_duration(max(0, view.until_at_ms - now_ms()))}"
+
+
+def _notice_text(view: NoticeView | None) -> str | None:
+    if view is None:
+        return None
+    if view.kind == "rebalance":
+        return f"likely soon, says its {view.source}"
+    return f"in {format_duration(max(0, view.ends_at_ms - now_ms()))}, says its {view.source}"
 
 
 def _drain_text(drain: DrainView) -> str:

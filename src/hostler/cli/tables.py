@@ -79,6 +79,8 @@ def node_state(node: NodeView) -> str:
         words.append(node.health)
     if node.cordon is not None:
         words.append("cordoned")
+    if node.quarantine is not None:
+        words.append("probation" if node.quarantine.is_on_probation else "quarantined")
     if node.drain is not None and node.phase == "ready":
         words.append("draining")
     return " ".join(words)

@@ -277,10 +277,17 @@ def uncordon_node(node_id: str) -> Call[NodeView]:
     return _post(f"/v1/nodes/{segment(node_id)}/uncordon", NodeView)
 
 
-def drain_node(node_id: str, deadline_ms: int, *, then_retire: bool = False) -> Call[NodeView]:
+def drain_node(
+    node_id: str, deadline_ms: int, *, is_forced: bool = False, then_retire: bool = False
+) -> Call[NodeView]:
     """Cordon a node and move what is there."""
-    body = DrainRequest(deadline_ms=deadline_ms, then_retire=then_retire)
+    body = DrainRequest(deadline_ms=deadline_ms, is_forced=is_forced, then_retire=then_retire)
     return _post(f"/v1/nodes/{segment(node_id)}/drain", NodeView, body)
+
+
+def confirm_lost(node_id: str) -> Call[NodeView]:
+    """Say that a silent node is really gone."""
+    return _post(f"/v1/nodes/{segment(node_id)}/confirm-lost", NodeView)
 
 
 def pools(**params: Any) -> Call[Page[PoolView]]:

@@ -183,12 +183,21 @@ class Client(BundleClient, Questions):
         return await self._transport.send(calls.uncordon_node(node_id))
 
     async def drain_node(
-        self, node_id: str, *, deadline_ms: int = 300_000, then_retire: bool = False
+        self,
+        node_id: str,
+        *,
+        deadline_ms: int = 600_000,
+        is_forced: bool = False,
+        then_retire: bool = False,
     ) -> NodeView:
-        """Cordon a node and move what is there."""
+        """Cordon a node and move what is there; by force, stop at the deadline what is left."""
         return await self._transport.send(
-            calls.drain_node(node_id, deadline_ms, then_retire=then_retire)
+            calls.drain_node(node_id, deadline_ms, is_forced=is_forced, then_retire=then_retire)
         )
+
+    async def confirm_lost(self, node_id: str) -> NodeView:
+        """Say that a silent node is really gone, so that the brake does not hold it."""
+        return await self._transport.send(calls.confirm_lost(node_id))
 
     async def pools(self) -> list[PoolView]:
         """Return all pools."""

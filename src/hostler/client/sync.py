@@ -274,12 +274,23 @@ class SyncClient(SyncBundleClient):
         """As `Client.uncordon_node`."""
         return self._loop.run(self._client.uncordon_node(node_id))
 
+    def confirm_lost(self, node_id: str) -> NodeView:
+        """As `Client.confirm_lost`."""
+        return self._loop.run(self._client.confirm_lost(node_id))
+
     def drain_node(
-        self, node_id: str, *, deadline_ms: int = 300_000, then_retire: bool = False
+        self,
+        node_id: str,
+        *,
+        deadline_ms: int = 600_000,
+        is_forced: bool = False,
+        then_retire: bool = False,
     ) -> NodeView:
         """As `Client.drain_node`."""
         return self._loop.run(
-            self._client.drain_node(node_id, deadline_ms=deadline_ms, then_retire=then_retire)
+            self._client.drain_node(
+                node_id, deadline_ms=deadline_ms, is_forced=is_forced, then_retire=then_retire
+            )
         )
 
     def spend(

@@ -30,11 +30,10 @@ from hostler.model import (
     SpendRow,
     Token,
 )
-from hostler.model.allocation import AllocationPhase
+from hostler.model.allocation import AllocationPhase, EndCause
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
 from hostler.model.node import Health, NodePhase
 from hostler.model.record import Record
-from hostler.model.replica import ReplicaPhase
 
 
 def _leaving_bucket(node: Node) -> str | None:
@@ -68,8 +67,8 @@ def _lost_bucket(node: Node) -> str | None:
 
 
 def _claimed_node(replica: Replica) -> str | None:
-    is_pending = replica.phase is ReplicaPhase.PENDING
-    return replica.claim.node_id if is_pending and replica.claim is not None else None
+    claim = replica.kept_room
+    return None if claim is None else claim.node_id
 
 
 def _command_bucket(entry: OutboxEntry) -> str:
@@ -121,6 +120,10 @@ class NodeIndexes:
         """In `all`: those that are to be empty and have not been seen so."""
         self.nodes_lost = SetIndex[Node](_lost_bucket)
         """In `all`: those given up for silence; the brake counts them."""
+        self.nodes_quarantined = SetIndex[Node](
+            lambda n: n.pool if n.quarantine is not None and not n.quarantine.is_over else None
+        )
+        """By pool: those that are left alone, or on probation."""
         uses = UseIndex()
         self.nodes_by_use = uses.by_use
         self.nodes_incoming = uses.incoming
@@ -146,6 +149,7 @@ class NodeIndexes:
                 self.nodes_launching,
                 self.nodes_draining,
                 self.nodes_lost,
+                self.nodes_quarantined,
                 uses,
                 self.nodes_free,
                 self.nodes_to_replace,
@@ -183,6 +187,12 @@ class WorkIndexes:
             lambda a: a.node_id if a.is_service and a.is_live else None
         )
         """By node: copies of node services, which are no hold on the node."""
+        self.allocations_rejected = SetIndex[Allocation](
+            lambda a: (
+                a.node_id if a.ended is not None and a.ended.cause is EndCause.REJECTED else None
+            )
+        )
+        """By node: those that its agent refused, as long as they are remembered."""
         self.allocations_unready = SetIndex[Allocation](
             lambda a: a.bundle_id if a.is_live and a.phase is not AllocationPhase.READY else None
         )
@@ -216,6 +226,7 @@ class WorkIndexes:
             self.allocations_by_phase,
             self.allocations_reserved,
             self.allocations_unready,
+            self.allocations_rejected,
         )
         self._allocation_follows = (
             *_follows(
@@ -321,6 +332,7 @@ _STEADY: dict[str, Callable[[Any], Any]] = {
         "retire_reason",
         "cordon",
         "drain",
+        "quarantine",
         "health",
         "silent_since_at_ms",
     ),

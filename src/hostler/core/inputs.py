@@ -26,6 +26,7 @@ from hostler.model.calendar import TimeZone
 from hostler.model.constraint import SpreadRule
 from hostler.model.disruption import DisruptionBudget
 from hostler.model.lease import LeaseOutcome, Share
+from hostler.model.node import NoticeKind
 from hostler.model.pool import Pool
 from hostler.model.rollout import Steering
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
@@ -145,6 +146,8 @@ class DrainNode(Request, frozen=True, kw_only=True, tag="drain_node"):
 
     node_id: NodeId
     deadline_ms: int
+    is_forced: bool = False
+    """Stop what is left at the deadline, whether it has another place or not."""
     then_retire: bool = False
 
 
@@ -152,6 +155,12 @@ class RetryGrowth(Request, frozen=True, kw_only=True, tag="retry_growth"):
     """Launch again in a pool what lately failed: whoever asks has mended it."""
 
     pool: str
+
+
+class ConfirmLoss(Request, frozen=True, kw_only=True, tag="confirm_loss"):
+    """Say that a silent node is really gone, so that the brake on many losses does not hold it."""
+
+    node_id: NodeId
 
 
 class AcquireLease(Request, frozen=True, kw_only=True, tag="acquire_lease"):
@@ -273,6 +282,15 @@ class InventoryReported(Input, frozen=True, kw_only=True, tag="inventory_reporte
     shape: Shape
 
 
+class NoticeReported(Input, frozen=True, kw_only=True, tag="notice_reported"):
+    """An agent says that its machine is about to be taken back."""
+
+    node_id: NodeId
+    kind: NoticeKind
+    left_ms: int
+    """How long it stays: no two clocks are compared."""
+
+
 class AllocationReported(Input, frozen=True, kw_only=True, tag="allocation_reported"):
     """An agent says what became of an allocation."""
 
@@ -358,6 +376,7 @@ AnyRequest = (
     | LabelNode
     | UncordonNode
     | DrainNode
+    | ConfirmLoss
     | RetryGrowth
     | AcquireLease
     | HeartbeatLease
@@ -372,6 +391,7 @@ AnyInput = (
     AnyRequest
     | AgentSaidHello
     | InventoryReported
+    | NoticeReported
     | AllocationReported
     | SilenceNoticed
     | ContactResumed

@@ -146,8 +146,8 @@ def _replica_phase(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
 
 
 def _claim(fleet: Fleet, replica: Replica, claim: Claim) -> Iterator[Broken]:
-    if replica.phase is not ReplicaPhase.PENDING:
-        yield "INV-CLAIM-1", "room is kept for a replica that does not wait for a place"
+    if replica.kept_room is None:
+        yield "INV-CLAIM-1", "room is kept for a replica that is not to have another place"
     node = fleet.nodes.get(claim.node_id)
     if node is None or node.phase is NodePhase.RETIRED:
         yield "INV-CLAIM-2", "room is kept on a node that is gone"

@@ -14,7 +14,7 @@ from hostler.model.allocation import AllocationPhase
 from hostler.model.command import EndLease
 from hostler.model.launch import Disconnect
 from hostler.model.lease import Share
-from hostler.model.node import Health, NodePhase, Origin
+from hostler.model.node import Health, NodePhase, NoticeKind, Origin
 
 
 def of_machine(fleet: Fleet, node: Node) -> Iterator[Broken]:
@@ -37,6 +37,10 @@ def of_machine(fleet: Fleet, node: Node) -> Iterator[Broken]:
         yield "INV-NODE-6", "a node that is asked for has no launch in the outbox"
     if node.is_paid and node.provider not in fleet.providers:
         yield "INV-PROVIDER-1", "a provider that may have a machine of ours is not listed"
+    is_ending = node.notice is not None and node.notice.kind is NoticeKind.TERMINATE
+    if is_ending and node.takes_work:
+        yield "INV-NOTICE-1", "a node whose machine is about to end takes new work"
+    yield from _of_quarantine(fleet, node)
     if node.drain is not None and node.drain.is_done and node.is_held:
         yield "INV-DRAIN-1", "a node whose drain is finished holds something"
 
@@ -56,6 +60,15 @@ def of_sharing(fleet: Fleet, node: Node) -> Iterator[Broken]:
         node.tenant_key is not None and {node.tenant_key} != keys
     ):
         yield "INV-LEASE-8", "a node may be shared with whom its leases do not consent to"
+
+
+def _of_quarantine(fleet: Fleet, node: Node) -> Iterator[Broken]:
+    quarantine = node.quarantine
+    if quarantine is None or quarantine.is_over or quarantine.trial_id is None:
+        return
+    trial = fleet.allocations.get(quarantine.trial_id)
+    if not quarantine.is_on_probation or trial is None or not trial.is_live:
+        yield "INV-QUARANTINE-1", "a node is tried with what is not there"
 
 
 def of_lost(fleet: Fleet, node: Node) -> Iterator[Broken]:

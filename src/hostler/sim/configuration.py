@@ -8,7 +8,13 @@ from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import ApplyConfiguration
 from hostler.model import Budget
 from hostler.model.pool import Offer, Pool, Reliability, Tier, TierKind
-from hostler.model.settings import BronzeVictims, Preemption, RecoveryLimits, Retention
+from hostler.model.settings import (
+    BronzeVictims,
+    Preemption,
+    QuarantineLimits,
+    RecoveryLimits,
+    Retention,
+)
 from hostler.model.shape import Capability, Shape
 from hostler.model.spend import Period, SpendCap
 from hostler.sim.scenario import FleetPlan, PoolPlan, SettingsPlan, TierPlan
@@ -69,6 +75,7 @@ def _settings(plan: SettingsPlan) -> FleetSettings:
         recovery=RecoveryLimits(
             restart_count_max=plan.restart_count_max, restart_window_ms=plan.restart_window_ms
         ),
+        quarantine=QuarantineLimits(pause_ms=5_000, pause_ms_max=30_000),
         retention=Retention(
             event_count_max=plan.event_count_max,
             journal_count_max=plan.journal_count_max,

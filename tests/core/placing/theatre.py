@@ -223,9 +223,9 @@ class Theatre(World):
         self.fall_silent(node_id)
         self.advance(self.now_ms + settings.lost_after_ms)
 
-    def drain(self, node_id: str, deadline_ms: int = 600_000) -> None:
+    def drain(self, node_id: str, deadline_ms: int = 600_000, *, is_forced: bool = False) -> None:
         """Ask for a node to be emptied."""
-        self.ask(DrainNode, node_id=NodeId(node_id), deadline_ms=deadline_ms)
+        self.ask(DrainNode, node_id=NodeId(node_id), deadline_ms=deadline_ms, is_forced=is_forced)
 
     def launched(self) -> list[Node]:
         """Return every node that was asked for and is not retired."""

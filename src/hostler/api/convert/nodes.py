@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hostler.api.convert.shapes import shape
 from hostler.core.fleet import Fleet
 from hostler.core.keys import tier_key
 from hostler.core.sizing_targets import sizes_of
 from hostler.core.uses import Replaceable, Use, replaceable_key, use_key
-from hostler.model import Node, Pool, Sizes
-from hostler.model.node import CleanUp, NodePhase, Tenant
+from hostler.model import Allocation, Lease, Node, Pool, Sizes
+from hostler.model.node import CleanUp, Drain, NodePhase, Notice, Quarantine, Tenant
 from hostler.model.pool import Offer, Tier
+from hostler.model.reason import Reason
 from hostler.wire.http import (
     BootFailureView,
     CleanUpView,
     CordonView,
     DrainView,
     LaunchFailureView,
+    LeftView,
     NodeView,
     NoteView,
+    NoticeView,
     OfferView,
     PoolView,
+    QuarantineView,
     TenantView,
     TierView,
 )
@@ -56,6 +62,68 @@ def _tenant(record: Tenant | None) -> TenantView | None:
     )
 
 
+def _quarantine(record: Quarantine | None) -> QuarantineView | None:
+    if record is None or record.is_over:
+        return None
+    return QuarantineView(
+        cause=record.cause,
+        since_at_ms=record.since_at_ms,
+        until_at_ms=record.until_at_ms,
+        count=record.count,
+        is_on_probation=record.is_on_probation,
+        trial_id=record.trial_id,
+    )
+
+
+def _notice(record: Notice | None) -> NoticeView | None:
+    if record is None:
+        return None
+    return NoticeView(
+        kind=record.kind,
+        ends_at_ms=record.ends_at_ms,
+        source=record.source,
+        noticed_at_ms=record.noticed_at_ms,
+    )
+
+
+def _drain(fleet: Fleet, record: Node, drain: Drain) -> DrainView:
+    return DrainView(
+        by=drain.by,
+        deadline_at_ms=drain.deadline_at_ms,
+        is_forced=drain.is_forced,
+        then_retire=drain.then_retire,
+        is_overdue=drain.is_overdue,
+        is_done=drain.is_done,
+        left=[*_allocations_left(fleet, record), *_leases_left(fleet, record)],
+    )
+
+
+def _allocations_left(fleet: Fleet, record: Node) -> Iterator[LeftView]:
+    for key in fleet.index.allocations_by_node.keys(record.node_id):
+        allocation = fleet.allocations[key]
+        note = fleet.notes.get(key, {}).get("drain")
+        yield LeftView(
+            kind=Allocation.KIND,
+            id=key,
+            replica_id=allocation.replica_id,
+            phase=allocation.phase,
+            reason="" if note is None else note.reason,
+            detail="" if note is None else note.detail,
+        )
+
+
+def _leases_left(fleet: Fleet, record: Node) -> Iterator[LeftView]:
+    for key in fleet.index.leases_by_node.keys(record.node_id):
+        yield LeftView(
+            kind=Lease.KIND,
+            id=key,
+            replica_id=None,
+            phase=fleet.leases[key].phase,
+            reason=Reason.IN_USE,
+            detail="its holder has until the deadline",
+        )
+
+
 def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
     """Show a node."""
     cordon, drain, failure = record.cordon, record.drain, record.launch_failure
@@ -90,14 +158,9 @@ def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
         cordon=None
         if cordon is None
         else CordonView(by=cordon.by, reason=cordon.reason, at_ms=cordon.at_ms),
-        drain=None
-        if drain is None
-        else DrainView(
-            by=drain.by,
-            deadline_at_ms=drain.deadline_at_ms,
-            then_retire=drain.then_retire,
-            is_overdue=drain.is_overdue,
-        ),
+        drain=None if drain is None else _drain(fleet, record, drain),
+        quarantine=_quarantine(record.quarantine),
+        notice=_notice(record.notice),
         retire_reason=record.retire_reason,
         is_spare=record.is_spare,
         spare_band=record.spare_band,

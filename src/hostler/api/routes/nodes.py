@@ -21,7 +21,7 @@ from hostler.api.http import (
 )
 from hostler.base.ids import NodeId
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import CordonNode, DrainNode, LabelNode, UncordonNode
+from hostler.core.inputs import ConfirmLoss, CordonNode, DrainNode, LabelNode, UncordonNode
 from hostler.model import Node, Pool
 from hostler.model.node import NodePhase
 from hostler.model.token import Role
@@ -183,10 +183,30 @@ async def drain(request: HttpRequest) -> Response[bytes]:
         DrainNode(
             node_id=NodeId(node_id),
             deadline_ms=asked.deadline_ms,
+            is_forced=asked.is_forced,
             then_retire=asked.then_retire,
             **common(request, caller.principal),
         ),
     )
+    return await _view(api, node_id)
+
+
+@post(
+    "/v1/nodes/{node_id:str}/confirm-lost",
+    **described(
+        Operation(
+            summary="Say that a silent node is really gone",
+            answer=NodeView,
+            role=Role.OPERATOR,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def confirm_lost(request: HttpRequest) -> Response[bytes]:
+    """The brake on many losses does not hold it; its silence must be long enough all the same."""
+    node_id = path_text(request, "node_id")
+    api, caller = api_of(request), caller_of(request)
+    await submit(api, ConfirmLoss(node_id=NodeId(node_id), **common(request, caller.principal)))
     return await _view(api, node_id)
 
 
@@ -226,4 +246,14 @@ async def get_pool(request: HttpRequest) -> Response[bytes]:
     return answer(view)
 
 
-ROUTES = [list_all, get_one, label, cordon, uncordon, drain, list_pools, get_pool]
+ROUTES = [
+    list_all,
+    get_one,
+    label,
+    cordon,
+    uncordon,
+    drain,
+    confirm_lost,
+    list_pools,
+    get_pool,
+]

@@ -29,6 +29,7 @@ from hostler.core.inputs import (
     AnyInput,
     ApplyConfiguration,
     CommandSettled,
+    ConfirmLoss,
     ContactResumed,
     CordonNode,
     CreateToken,
@@ -40,6 +41,7 @@ from hostler.core.inputs import (
     InventoryReported,
     JoinAgent,
     LabelNode,
+    NoticeReported,
     ReleaseLease,
     Request,
     ResetBundle,
@@ -103,6 +105,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
             nodes.drain(txn, one)
         case RetryGrowth():
             growth.retry(txn, one)
+        case ConfirmLoss():
+            nodes.confirm_loss(txn, one)
         case AcquireLease():
             acquiring.acquire(txn, one)
         case CreateToken():
@@ -115,6 +119,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
             agents.hello(txn, one)
         case InventoryReported():
             agents.inventory(txn, one)
+        case NoticeReported():
+            agents.notice(txn, one)
         case AllocationReported():
             agents.allocation(txn, one)
         case SilenceNoticed():

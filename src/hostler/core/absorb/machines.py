@@ -6,16 +6,18 @@ a record at once, whose only way is out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from hostler.base.ids import NodeId
 from hostler.core import outbox
+from hostler.core.absorb import notices
 from hostler.core.events import EventKind
 from hostler.core.machine_commands import launch_command_id
 from hostler.core.machine_fact import MachineFact
 from hostler.core.txn import Txn
 from hostler.model import Node
+from hostler.model.command import CheckMachine
 from hostler.model.node import NodePhase, NodeTrigger, Origin, RetireReason
 
 _WITH_MACHINE: Final = (NodePhase.STARTING, NodePhase.READY, NodePhase.DRAINING)
@@ -82,6 +84,14 @@ def _is_known(txn: Txn, provider: str, fact: MachineFact) -> bool:
     )
 
 
+def noticed(txn: Txn, provider: str, fact: MachineFact) -> None:
+    """Take in that a provider is about to take a machine back."""
+    if fact.notice is None:
+        return
+    for key in txn.fleet.index.nodes_by_machine.keys(f"{provider}/{fact.machine_id}"):
+        notices.told(txn, txn.fleet.nodes[key], fact.notice, fact.ends_at_ms, "provider")
+
+
 def _provider_of(txn: Txn, fact: MachineFact) -> str:
     pool = txn.fleet.pools.get(fact.pool)
     tier = None if pool is None else pool.tier(fact.tier)
@@ -99,6 +109,16 @@ def began_at_ms(txn: Txn, fact: MachineFact) -> int:
     """Return since when a machine costs, by its provider's word where that can be."""
     told_at_ms = fact.created_at_ms if fact.started_at_ms is None else fact.started_at_ms
     return min(told_at_ms, txn.now_ms) if told_at_ms > 0 else txn.now_ms
+
+
+def checked(
+    txn: Txn, command: CheckMachine, facts: Sequence[MachineFact], ended_at_ms: int | None
+) -> None:
+    """Write down what a provider says when it is asked about one machine."""
+    if not facts:
+        is_gone(txn, command.node_id, ended_at_ms)
+    for fact in facts:
+        noticed(txn, command.provider, fact)
 
 
 def listed(txn: Txn, provider: str, asked_at_ms: int, facts: Iterable[MachineFact]) -> None:
@@ -167,6 +187,7 @@ def _seen(txn: Txn, provider: str, fact: MachineFact) -> None:
     """Match one listed machine with its node, or adopt it as an orphan once it is old enough."""
     fleet = txn.fleet
     if _is_known(txn, provider, fact):
+        noticed(txn, provider, fact)
         return
     node = fleet.nodes.get(fact.node_id)
     if node is not None and node.phase is not NodePhase.RETIRED and node.machine_id is None:

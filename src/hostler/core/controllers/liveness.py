@@ -63,7 +63,11 @@ def _heard(txn: Txn, node: Node) -> None:
     """Trust a node again."""
     outbox.withdraw(txn, check_command_id(node))
     txn.clear_note(node.node_id)
-    changes = {"checked_at_ms": None, "loss_held_until_at_ms": None}
+    changes = {
+        "checked_at_ms": None,
+        "loss_held_until_at_ms": None,
+        "is_loss_confirmed": False,
+    }
     if node.health is Health.LIVE:
         txn.change(node, **changes)
         return
@@ -86,7 +90,8 @@ def _silent(txn: Txn, settings: Settings, node: Node, brake: _Brake) -> None:
             silent_ms=silent_ms,
         )
     if node.health is Health.SUSPECT and _is_due(txn, silence.judge_at_ms(settings, node)):
-        node = brake.hold(node) if brake.is_on() else _lose(txn, node, silent_ms)
+        is_held = brake.is_on() and not node.is_loss_confirmed
+        node = brake.hold(node) if is_held else _lose(txn, node, silent_ms)
     if _is_due(txn, silence.check_at_ms(settings, node)):
         send_check(txn, txn.change(node, checked_at_ms=txn.now_ms))
 
@@ -111,6 +116,7 @@ def _lose(txn: Txn, node: Node, silent_ms: int) -> Node:
         epoch=node.epoch + 1,
         checked_at_ms=None,
         loss_held_until_at_ms=None,
+        is_loss_confirmed=False,
     )
 
 

@@ -39,6 +39,7 @@ from hostler.model.settings import (
     BronzeVictims,
     Preemption,
     ProviderLimits,
+    QuarantineLimits,
     RecoveryLimits,
     RepayLimits,
     Retention,
@@ -155,6 +156,13 @@ def _settings(document: FleetDocument) -> FleetSettings:
             spacing_ms=duration_ms(recovery.spacing),
             healthy_after_ms=duration_ms(recovery.healthy_after),
             exclusion_ms=duration_ms(recovery.exclusion),
+        ),
+        quarantine=QuarantineLimits(
+            rejection_count_max=document.quarantine.rejections_max,
+            rejection_window_ms=duration_ms(document.quarantine.rejection_window),
+            pause_ms=duration_ms(document.quarantine.pause),
+            pause_ms_max=duration_ms(document.quarantine.pause_max),
+            forget_ms=duration_ms(document.quarantine.forget),
         ),
         retention=Retention(
             event_count_max=retention.events_max,

@@ -41,6 +41,7 @@ class NodeOperators:
         is_closed = node.cordon is not None or node.drain is not None
         choice = rng.below(100)
         deadline_ms = rng.between(5_000, 120_000)
+        is_forced = rng.chance(500_000)
         then_retire = rng.chance(self._plan.retire_ppm)
 
         def make(request_id: str) -> AnyRequest:
@@ -49,7 +50,11 @@ class NodeOperators:
                 return msgspec.convert(common, UncordonNode)
             if choice < 50:
                 return msgspec.convert({**common, "reason": "made up"}, CordonNode)
-            drain = {"deadline_ms": deadline_ms, "then_retire": then_retire}
+            drain = {
+                "deadline_ms": deadline_ms,
+                "is_forced": is_forced,
+                "then_retire": then_retire,
+            }
             return msgspec.convert({**common, **drain}, DrainNode)
 
         self._client.ask(make)

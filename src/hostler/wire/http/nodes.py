@@ -19,13 +19,57 @@ class CordonView(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
 
 
+class QuarantineView(msgspec.Struct, frozen=True, kw_only=True):
+    """No new allocations for a while, then one on trial."""
+
+    cause: str
+    """`rejections` or `losses`."""
+    since_at_ms: int
+    until_at_ms: int
+    """When its probation begins."""
+    count: int
+    """Times in a row."""
+    is_on_probation: bool
+    trial_id: str | None
+    """The one allocation that it has been given on probation."""
+
+
+class NoticeView(msgspec.Struct, frozen=True, kw_only=True):
+    """The machine is about to be taken back."""
+
+    kind: str
+    """`terminate` or `rebalance`."""
+    ends_at_ms: int
+    source: str
+    """`agent` or `provider`."""
+    noticed_at_ms: int
+
+
+class LeftView(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is still on a node that is to be empty."""
+
+    kind: str
+    """`allocation` or `lease`."""
+    id: str
+    replica_id: str | None
+    phase: str
+    reason: str
+    """What it waits for before it leaves; empty: it is ending."""
+    detail: str
+
+
 class DrainView(msgspec.Struct, frozen=True, kw_only=True):
     """The node is to be empty by an instant."""
 
     by: str
     deadline_at_ms: int
+    is_forced: bool
+    """What is left at the deadline is stopped."""
     then_retire: bool
     is_overdue: bool
+    is_done: bool
+    """Its agent has said that nothing is left, or its machine is gone."""
+    left: list[LeftView]
 
 
 class LaunchFailureView(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +140,8 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     """Its agent's link is up at this server."""
     cordon: CordonView | None
     drain: DrainView | None
+    quarantine: QuarantineView | None
+    notice: NoticeView | None
     retire_reason: str | None
     is_spare: bool
     spare_band: str | None
@@ -127,7 +173,9 @@ class LabelsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class DrainRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Cordon a node and move what is there."""
 
-    deadline_ms: Annotated[int, Meta(ge=0, le=366 * 86_400_000)] = 300_000
+    deadline_ms: Annotated[int, Meta(ge=0, le=366 * 86_400_000)] = 600_000
+    is_forced: bool = False
+    """Stop what is left at the deadline, whether it has another place or not."""
     then_retire: bool = False
     """Stop its machine when it is empty."""
 
