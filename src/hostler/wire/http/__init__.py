@@ -14,6 +14,12 @@ from hostler.wire.http.bundles import (
     ReplicaView,
     SpreadView,
 )
+from hostler.wire.http.config import (
+    ConfigChangeView,
+    ReloadEffectView,
+    ReloadRequest,
+    ReloadView,
+)
 from hostler.wire.http.explain import (
     AttemptView,
     CandidateView,
@@ -94,6 +100,7 @@ __all__ = [
     "CheckView",
     "ClaimView",
     "ComparisonView",
+    "ConfigChangeView",
     "ConfigView",
     "CordonRequest",
     "CordonView",
@@ -126,6 +133,9 @@ __all__ = [
     "Problem",
     "ProblemError",
     "ReleaseRequest",
+    "ReloadEffectView",
+    "ReloadRequest",
+    "ReloadView",
     "ReplicaView",
     "RequirementView",
     "RerunView",
