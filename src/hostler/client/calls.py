@@ -34,6 +34,8 @@ from hostler.wire.http import (
     PlanView,
     PoolView,
     ReleaseRequest,
+    ReloadRequest,
+    ReloadView,
     ReplicaView,
     RevokeRequest,
     StatusView,
@@ -109,6 +111,12 @@ def status() -> Call[StatusView]:
 def config() -> Call[ConfigView]:
     """Ask for the configuration in force."""
     return _get("/v1/config", ConfigView)
+
+
+def reload_config(*, is_dry_run: bool = False, digest: str = "") -> Call[ReloadView]:
+    """Have the server read its configuration file again."""
+    body = ReloadRequest(is_dry_run=is_dry_run, digest=digest)
+    return _post("/v1/config/reload", ReloadView, body, key="")
 
 
 def explain(

@@ -31,6 +31,7 @@ from hostler.wire.http import (
     Page,
     PlanView,
     PoolView,
+    ReloadView,
     ReplicaView,
     TokenView,
 )
@@ -126,6 +127,15 @@ class Client(Questions):
             follow=follow,
         )
         return aiter(stream)
+
+    async def reload_config(self, *, is_dry_run: bool = False, digest: str = "") -> ReloadView:
+        """Have the server read its configuration file again, and say what that changes.
+
+        Args:
+            is_dry_run: Change nothing.
+            digest: Of a dry run: apply only the text that it has shown.
+        """
+        return await self._transport.send(calls.reload_config(is_dry_run=is_dry_run, digest=digest))
 
     # -- bundles ---------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from hostler.wire.http import (
     PendingView,
     PlanView,
     PoolView,
+    ReloadView,
     ReplicaView,
     StatusView,
     TokenView,
@@ -196,6 +197,10 @@ class SyncClient:
     def config(self) -> ConfigView:
         """As `Client.config`."""
         return self._loop.run(self._client.config())
+
+    def reload_config(self, *, is_dry_run: bool = False, digest: str = "") -> ReloadView:
+        """As `Client.reload_config`."""
+        return self._loop.run(self._client.reload_config(is_dry_run=is_dry_run, digest=digest))
 
     def explain(
         self,

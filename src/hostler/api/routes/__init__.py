@@ -4,6 +4,7 @@ from hostler.api.routes import (
     agents,
     allocations,
     bundles,
+    configuration,
     events,
     execs,
     explanations,
@@ -17,6 +18,7 @@ from hostler.api.routes import (
 
 ROUTES = [
     *system.ROUTES,
+    *configuration.ROUTES,
     *bundles.ROUTES,
     *allocations.ROUTES,
     *nodes.ROUTES,

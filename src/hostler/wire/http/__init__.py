@@ -14,6 +14,12 @@ from hostler.wire.http.bundles import (
     ReplicaView,
     SpreadView,
 )
+from hostler.wire.http.config import (
+    ConfigChangeView,
+    ReloadEffectView,
+    ReloadRequest,
+    ReloadView,
+)
 from hostler.wire.http.explain import (
     AttemptView,
     CandidateView,
@@ -96,6 +102,7 @@ __all__ = [
     "ClaimView",
     "CleanUpView",
     "ComparisonView",
+    "ConfigChangeView",
     "ConfigView",
     "CordonRequest",
     "CordonView",
@@ -128,6 +135,9 @@ __all__ = [
     "Problem",
     "ProblemError",
     "ReleaseRequest",
+    "ReloadEffectView",
+    "ReloadRequest",
+    "ReloadView",
     "ReplicaView",
     "RequirementView",
     "RerunView",
