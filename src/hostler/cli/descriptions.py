@@ -23,6 +23,7 @@ from hostler.cli.tables import (
     node_state,
     node_use,
     shape_text,
+    stop_answer,
 )
 from hostler.wire.http import (
     AllocationView,
@@ -141,6 +142,7 @@ def _node(client: SyncClient, view: NodeView) -> list[str]:
             _drain_text(drain) if drain else None,
         ),
         ("Retires because", view.retire_reason),
+        ("Machine is still there", stop_answer(view.stop)),
         ("Launch failed", f"{failure.code}: {failure.message}" if failure else None),
     ]
     placed = client.allocations(node=view.node_id)

@@ -16,6 +16,7 @@ from hostler.cli.tables import (
     NODE_COLUMNS,
     POOL_COLUMNS,
     REPLICA_COLUMNS,
+    STUCK_COLUMNS,
     TOKEN_COLUMNS,
     WINDOW_COLUMNS,
 )
@@ -200,6 +201,21 @@ WINDOWS: Final[Kind[WindowComingView]] = Kind(
     filters=("pool",),
 )
 
+STUCK: Final[Kind[NodeView]] = Kind(
+    noun="stuck-node",
+    plural="stuck",
+    short=(),
+    listed=lambda client, filters: [
+        view
+        for view in client.nodes(pool=filters.pool, phase="stopping")
+        if view.stop is not None and (view.stop.is_stuck or view.stop.is_foreign)
+    ],
+    fetched=None,
+    id_of=lambda view: view.node_id,
+    columns=STUCK_COLUMNS,
+    filters=("pool",),
+)
+
 KINDS: Final[tuple[Kind[Any], ...]] = (
     BUNDLES,
     REPLICAS,
@@ -209,6 +225,7 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
     LEASES,
     TOKENS,
     WINDOWS,
+    STUCK,
 )
 KIND_BY_NAME: Final[dict[str, Kind[Any]]] = {name: kind for kind in KINDS for name in kind.names}
 

@@ -224,6 +224,11 @@ def cordon_node(node_id: str, reason: str = "") -> Call[NodeView]:
     return _post(f"/v1/nodes/{segment(node_id)}/cordon", NodeView, CordonRequest(reason=reason))
 
 
+def end_orphan(node_id: str) -> Call[NodeView]:
+    """End a machine that was held back because nobody knows whose it is."""
+    return _post(f"/v1/nodes/{segment(node_id)}/end", NodeView)
+
+
 def uncordon_node(node_id: str) -> Call[NodeView]:
     """Let new work onto a node again."""
     return _post(f"/v1/nodes/{segment(node_id)}/uncordon", NodeView)

@@ -207,12 +207,16 @@ class Client(Questions):
     # -- nodes and pools -------------------------------------------------------------------------
 
     async def nodes(
-        self, *, pool: str | None = None, include_retired: bool = False
+        self, *, pool: str | None = None, phase: str | None = None, include_retired: bool = False
     ) -> list[NodeView]:
-        """Return all nodes, or those of one pool."""
+        """Return all nodes, or those of one pool or phase."""
         return await self._all(
             lambda cursor: calls.nodes(
-                limit=PAGE_COUNT, cursor=cursor, pool=pool, include_retired=include_retired
+                limit=PAGE_COUNT,
+                cursor=cursor,
+                pool=pool,
+                phase=phase,
+                include_retired=include_retired,
             )
         )
 
@@ -223,6 +227,10 @@ class Client(Questions):
     async def cordon_node(self, node_id: str, reason: str = "") -> NodeView:
         """Let nothing new onto a node."""
         return await self._transport.send(calls.cordon_node(node_id, reason))
+
+    async def end_orphan(self, node_id: str) -> NodeView:
+        """End a machine that was held back because nobody knows whose it is."""
+        return await self._transport.send(calls.end_orphan(node_id))
 
     async def uncordon_node(self, node_id: str) -> NodeView:
         """Let new work onto a node again; ends its drain too."""

@@ -291,9 +291,12 @@ class SyncClient:
         """As `Client.logs`."""
         return self._loop.iterate(self._client.logs(target, follow=follow, tail_bytes=tail_bytes))
 
-    def nodes(self, *, pool: str | None = None, include_retired: bool = False) -> list[NodeView]:
+    def nodes(
+        self, *, pool: str | None = None, phase: str | None = None, include_retired: bool = False
+    ) -> list[NodeView]:
         """As `Client.nodes`."""
-        return self._loop.run(self._client.nodes(pool=pool, include_retired=include_retired))
+        work = self._client.nodes(pool=pool, phase=phase, include_retired=include_retired)
+        return self._loop.run(work)
 
     def node(self, node_id: str) -> NodeView:
         """As `Client.node`."""
@@ -302,6 +305,10 @@ class SyncClient:
     def cordon_node(self, node_id: str, reason: str = "") -> NodeView:
         """As `Client.cordon_node`."""
         return self._loop.run(self._client.cordon_node(node_id, reason))
+
+    def end_orphan(self, node_id: str) -> NodeView:
+        """As `Client.end_orphan`."""
+        return self._loop.run(self._client.end_orphan(node_id))
 
     def uncordon_node(self, node_id: str) -> NodeView:
         """As `Client.uncordon_node`."""

@@ -16,6 +16,7 @@ from typing import Final
 from hostler.core import outbox
 from hostler.core.controllers import (
     admission,
+    closing,
     drain,
     enrollment,
     fencing,
@@ -70,6 +71,7 @@ CONTROLLERS: Final = tuple(
             provisioning,
             migrating,
             recovery,
+            closing,
             drain,
             preempting,
             leasing,

@@ -246,6 +246,10 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "The provider has not said that the machine is gone.",
         "Nothing; it is asked until it does. If it stays so, look at the provider.",
     ),
+    Reason.FOREIGN_MACHINE: (
+        "A machine carries this fleet's label and the name of a node that the fleet never had.",
+        "Find out whose it is: another server's with this fleet id? `hostler end` ends it.",
+    ),
     Reason.SILENT: (
         "Nothing is heard of its agent.",
         "Look at the network and at the agent; after a while its work is placed elsewhere.",

@@ -73,5 +73,6 @@ class Reason(StrEnum):
     REPLACING = "replacing"
     IN_USE = "in_use"
     STOP_UNCONFIRMED = "stop_unconfirmed"
+    FOREIGN_MACHINE = "foreign_machine"
     SILENT = "silent"
     LISTENING_TOO_SHORT = "listening_too_short"

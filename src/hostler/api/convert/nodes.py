@@ -5,6 +5,7 @@ from __future__ import annotations
 from hostler.api.convert.shapes import shape
 from hostler.core.fleet import Fleet
 from hostler.core.keys import tier_key
+from hostler.core.machine_commands import stop_command_id
 from hostler.core.sizing_targets import sizes_of
 from hostler.core.uses import Replaceable, Use, replaceable_key, use_key
 from hostler.model import Node, Pool, Sizes
@@ -20,6 +21,7 @@ from hostler.wire.http import (
     NoteView,
     OfferView,
     PoolView,
+    StopView,
     TenantView,
     TierView,
 )
@@ -53,6 +55,21 @@ def _tenant(record: Tenant | None) -> TenantView | None:
         key=record.fairness_key,
         outcome=record.outcome,
         ended_at_ms=record.ended_at_ms,
+    )
+
+
+def _stop(fleet: Fleet, record: Node) -> StopView | None:
+    if record.phase is not NodePhase.STOPPING:
+        return None
+    entry = fleet.commands.get(stop_command_id(record))
+    return StopView(
+        since_at_ms=record.phase_since_at_ms,
+        is_stuck=record.is_stuck,
+        is_foreign=record.is_foreign,
+        attempt_count=0 if entry is None else entry.attempt_count,
+        next_at_ms=None if entry is None else entry.next_at_ms,
+        last_code="" if entry is None else entry.last_code,
+        last_message="" if entry is None else entry.last_message,
     )
 
 
@@ -108,6 +125,7 @@ def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
         cleaning_count=record.cleaning_count,
         last_clean_up=_clean_up(record.last_clean_up),
         idle_since_at_ms=record.idle_since_at_ms,
+        stop=_stop(fleet, record),
         notes=notes(fleet, record.node_id),
     )
 

@@ -52,8 +52,8 @@ def get(
         str,
         typer.Argument(
             metavar="KIND",
-            help="bundles, replicas, allocations, nodes, pools, leases, tokens, schedules or"
-            " events; singular and short forms (n, r, alloc) will do.",
+            help="bundles, replicas, allocations, nodes, pools, leases, tokens, schedules, stuck"
+            " (machines that do not end) or events; singular and short forms (n, alloc) will do.",
         ),
     ],
     thing_id: Annotated[str | None, typer.Argument(metavar="ID", help="Only this one.")] = None,
