@@ -30,8 +30,10 @@ from hostler.core.controllers import (
     replacing,
     retention,
     retirement,
+    rollouts,
     sizing,
     timekeeping,
+    timetables,
 )
 from hostler.core.txn import Txn
 from hostler.model.record import Record
@@ -62,6 +64,7 @@ CONTROLLERS: Final = tuple(
     _controller(module, number)
     for number, module in enumerate(
         (
+            timetables,
             timekeeping,
             admission,
             enrollment,
@@ -70,6 +73,7 @@ CONTROLLERS: Final = tuple(
             provisioning,
             migrating,
             recovery,
+            rollouts,
             drain,
             preempting,
             leasing,
