@@ -157,6 +157,39 @@ def test_a_node_is_drained_and_taken_back(web: Cli) -> None:
     eventually(lambda: " ready " in web("get", "replicas").out, what="the replica is back")
 
 
+def test_a_rollout_is_watched_steered_and_taken_back(web: Cli, tmp_path: Path) -> None:
+    none = web("rollout", "status", "web")
+    assert (none.code, "never been rolled out" in none.err) == (3, True)
+    policy = "rollout: {healthy_after: 100ms}\njobs:"
+    file = tmp_path / "better.yaml"
+    file.write_text(SERVICE.replace("echo hello", "echo better").replace("jobs:", policy))
+    assert web("apply", "-f", str(file)).code == 0
+    done = web("rollout", "status", "web", "--wait", "-o", "json")
+    assert done.code == 0, done
+    assert (json.loads(done.out)["phase"], json.loads(done.out)["settled_count"]) == ("done", 1)
+    file.write_text(SERVICE.replace("echo hello", "exit 3").replace("jobs:", policy))
+    assert web("apply", "-f", str(file)).code == 0
+    eventually(
+        lambda: "rolled_back" in web("rollout", "status", "web").out, what="it is taken back"
+    )
+    told = web("rollout", "status", "web")
+    assert told.code == 4
+    assert "exited with 3" in told.err
+    again = web("rollout", "pause", "web")
+    assert (again.code, "it is rolled_back" in again.err) == (4, True)
+
+
+def test_a_job_is_stopped_and_started(web: Cli) -> None:
+    stopped = web("stop", "web/site", "--wait")
+    assert stopped.out == "job/web/site stopping\njob/web/site stopped\n"
+    assert "stopped_by_operator" in web("get", "replicas").out
+    assert web("start", "web/site").code == 0
+    eventually(lambda: " ready " in web("get", "replicas").out, what="it runs again")
+    assert web("reset", "web").out == "bundle/web reset\n"
+    assert web("reset", "web/site/0").out == "replica/web/site/0 reset\n"
+    assert web("reset", "web/site/9").code == 3
+
+
 def test_a_command_runs_as_if_it_ran_here(fleet: Cli, capfd: pytest.CaptureFixture[str]) -> None:
     argv = ("run", "--pool", "runners", "--no-stdin", "-e", "WHO=me", "--")
     ended = fleet(*argv, "sh", "-c", "echo $WHO; echo no >&2; exit 7")

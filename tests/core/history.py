@@ -8,15 +8,17 @@ from hostler.core import inputs as given
 from hostler.core.fleet import Fleet
 from hostler.model import OutboxEntry, Pool, Settings
 from hostler.model.allocation import EndCause, Ended
-from hostler.model.bundle import Fallback
+from hostler.model.bundle import Fallback, OnFailure, RolloutPolicy
 from hostler.model.calendar import Offset, TimeZone, Weekday, Window
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines
 from hostler.model.launch import Disconnect, Launch
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.node import NodePhase
 from hostler.model.pool import Band, Reuse, Rollout, SizeWindow
+from hostler.model.rollout import Steering
 from hostler.model.settings import BronzeVictims, Preemption, ProviderLimits
 from hostler.model.shape import CapabilityRequest, Requirement, Shape
+from hostler.model.timetable import Missed, Timetable
 from hostler.testing.builders import LARGE, SMALL, a_fixed_tier, a_job, an_elastic_tier
 
 T = TypeVar("T")
@@ -38,6 +40,9 @@ WANTED = (
     Requirement(capabilities=(CapabilityRequest(name="gpu"),)),
 )
 SHAPES = (SMALL, LARGE, Shape(capacity=6), Shape())
+UTC_ZONE = TimeZone(
+    name="UTC", offsets=(Offset(from_at_ms=0, offset_ms=0),), known_until_at_ms=1 << 53
+)
 POOLS = ("p", "q")
 BUNDLES = ("a", "b", "c")
 ZONE = TimeZone(
@@ -197,16 +202,24 @@ class History:
 
     def _bundle(self) -> given.AnyInput:
         name = BundleId(self.one_of(BUNDLES))
-        match self._below(5):
+        match self._below(9):
             case 0:
                 return given.DeleteBundle(bundle_id=name, **self._who())
             case 1:
                 return given.StartJob(bundle_id=name, job="main", **self._who())
+            case 2:
+                return given.StopJob(bundle_id=name, job="main", **self._who())
+            case 3:
+                return given.ResetBundle(bundle_id=name, **self._who())
+            case 4:
+                steering = self.one_of(list(Steering))
+                return given.SteerRollout(bundle_id=name, steering=steering, **self._who())
             case _:
                 disconnect = self.one_of((Disconnect.STOP, Disconnect.KEEP))
                 job = a_job(
                     band=self.one_of(list(Band)),
-                    launch=Launch(argv=("run",), disconnect=disconnect),
+                    launch=Launch(argv=self.one_of((("run",), ("new",))), disconnect=disconnect),
+                    can_overlap=self.chance(),
                     capacity=self.one_of((1, 4, 50)),
                 )
                 return given.SubmitBundle(
@@ -214,11 +227,36 @@ class History:
                     pool="p",
                     jobs=(job,),
                     replica_count=self.one_of((1, 2)),
+                    timetable=self._timetable(),
+                    time_zones=(UTC_ZONE,),
+                    rollout=RolloutPolicy(
+                        max_parallel=self.one_of((1, 2)),
+                        healthy_after_ms=self.one_of((0, 10_000)),
+                        progress_within_ms=self.one_of((1_000, 600_000)),
+                        on_failure=self.one_of(list(OnFailure)),
+                    ),
                     fallback_pools=("q",) if self.chance() else (),
                     fallback=self.one_of(list(Fallback)),
                     is_gang=self._below(4) == 3,
                     **self._who(),
                 )
+
+    def _timetable(self) -> Timetable | None:
+        now_ms = self.fleet.now_ms
+        from_at_ms = self.one_of((None, now_ms, now_ms + 20_000, now_ms + 400_000))
+        to_at_ms = self.one_of((None, now_ms, now_ms + 30_000, now_ms + 500_000))
+        hours = Window(time_zone="UTC", days=tuple(Weekday), from_ms=0, to_ms=1_800_000)
+        if from_at_ms is None and to_at_ms is None:
+            return None
+        return Timetable(
+            time_zone="UTC",
+            from_at_ms=from_at_ms,
+            to_at_ms=to_at_ms,
+            windows=(hours,) if self.chance() else (),
+            missed=self.one_of(list(Missed)),
+            grace_ms=self.one_of((0, 10_000)),
+            is_deleted_after=self.chance(),
+        )
 
     def _node_request(self) -> given.AnyInput:
         node_id = self._node_id()

@@ -70,9 +70,7 @@ def _pools(fleet: Fleet) -> Iterator[Metric]:
     index = fleet.index
     nodes = _gauge("pool_nodes", "Nodes of a pool that are not retired", ["pool"])
     warm = _gauge("pool_warm_nodes", "Nodes ready for whoever comes next", ["pool"])
-    warm_desired = _gauge(
-        "pool_warm_desired", "Warm nodes to be kept at present", ["pool"]
-    )
+    warm_desired = _gauge("pool_warm_desired", "Warm nodes to be kept at present", ["pool"])
     minimum = _gauge("pool_minimum_nodes", "Nodes to be kept in all at present", ["pool"])
     replacing = _gauge("pool_replacing_nodes", "Nodes that others are to replace", ["pool"])
     spares = _gauge("pool_spare_nodes", "Nodes kept for recovery", ["pool"])

@@ -7,6 +7,7 @@ of a US dollar. No floats on the way: `0.1` is exactly one hundred thousand micr
 from __future__ import annotations
 
 import re
+from datetime import date
 from decimal import Decimal, InvalidOperation
 
 from hostler.base.errors import Rejected
@@ -85,6 +86,25 @@ def time_of_day_ms(text: str) -> int:
 def format_time_of_day(ms: int) -> str:
     """Write milliseconds since midnight as people read them: `09:00`."""
     return f"{ms // 3_600_000:02}:{ms // 60_000 % 60:02}"
+
+
+def local_time_ms(text: str) -> int:
+    """Parse `2026-12-01T20:00`, a wall clock's reading, into milliseconds since its 1970-01-01.
+
+    Raises:
+        Rejected: No such date or time.
+    """
+    found = re.fullmatch(r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})", text.strip())
+    try:
+        day = None if found is None else date(int(found[1]), int(found[2]), int(found[3]))
+    except ValueError:
+        day = None
+    if found is None or day is None or int(found[4]) > 23 or int(found[5]) > 59:
+        raise Rejected(
+            "bad_time", 'a date and time looks like "2026-12-01T20:00", in quotes', value=text
+        )
+    days = day.toordinal() - date(1970, 1, 1).toordinal()
+    return ((days * 24 + int(found[4])) * 60 + int(found[5])) * 60_000
 
 
 def size_bytes(text: str) -> int:

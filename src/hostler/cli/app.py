@@ -24,6 +24,7 @@ from hostler.cli.commands import (
     nodes,
     pool,
     providers,
+    rollout,
     run,
     server,
     shell,
@@ -43,7 +44,7 @@ app: Final = typer.Typer(
 )
 
 for part in (
-    *(demo, server, agent, apply, bundles, run, lease),
+    *(demo, server, agent, apply, bundles, rollout, run, lease),
     *(status, get, describe, explain, logs, events),
     *(nodes, pool, config, providers, token, shell),
 ):

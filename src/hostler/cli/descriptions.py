@@ -12,6 +12,7 @@ from hostler.cli.lease_descriptions import (
     requirement_text,
     tenant_text,
 )
+from hostler.cli.lives import moves_to, restarts_text
 from hostler.cli.output import At, Cell, Column, fields, table
 from hostler.cli.remote import now_ms
 from hostler.cli.tables import (
@@ -280,7 +281,8 @@ def _replica(client: SyncClient, view: ReplicaView) -> list[str]:
         ("Room is made on", None if view.claim is None else view.claim.node_id),
         ("Gave way to", None if view.preempted is None else view.preempted.by),
         ("Tried again in", None if retry_ms is None else format_duration(retry_ms)),
-        ("Restarts that count", view.restart_count),
+        ("Restarts that count", restarts_text(view)),
+        ("Moves to", moves_to(view)),
         ("Degraded by", ", ".join(view.degraded_by)),
         ("Generation", view.generation),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from hostler.base.units import format_size
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         ShapeView,
         StopView,
         TokenView,
+        UpcomingView,
         WindowComingView,
     )
 
@@ -211,4 +213,18 @@ TOKEN_COLUMNS: Final[tuple[Column[TokenView], ...]] = (
     Column("TIER", lambda view: view.tier),
     Column("AGE", lambda view: At(view.created_at_ms)),
     Column("BY", lambda view: view.created_by, is_wide=True),
+)
+
+
+def _utc_text(view: UpcomingView) -> str:
+    return datetime.fromtimestamp(view.at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+UPCOMING_COLUMNS: Final[tuple[Column[UpcomingView], ...]] = (
+    Column("BUNDLE", lambda v: v.bundle_id),
+    Column("WHAT", lambda v: v.what),
+    Column("LOCAL", lambda v: v.local),
+    Column("UTC", _utc_text),
+    Column("NOTE", lambda v: v.note or None),
+    Column("ZONE", lambda v: v.time_zone, is_wide=True),
 )

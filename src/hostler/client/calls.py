@@ -38,8 +38,10 @@ from hostler.wire.http import (
     ReloadView,
     ReplicaView,
     RevokeRequest,
+    RolloutView,
     StatusView,
     TokenView,
+    UpcomingPage,
     WindowsView,
 )
 
@@ -174,6 +176,36 @@ def delete_bundle(bundle_id: str) -> Call[BundleView]:
 def start_job(bundle_id: str, job: str) -> Call[BundleView]:
     """Start the replicas of a job that are dormant, dropped or broken."""
     return _post(f"/v1/bundles/{segment(bundle_id)}/jobs/{segment(job)}/start", BundleView)
+
+
+def stop_job(bundle_id: str, job: str) -> Call[BundleView]:
+    """Stop the replicas of a job until somebody starts it."""
+    return _post(f"/v1/bundles/{segment(bundle_id)}/jobs/{segment(job)}/stop", BundleView)
+
+
+def reset_bundle(bundle_id: str) -> Call[BundleView]:
+    """Forget the failures of a bundle's replicas, and try again what was given up."""
+    return _post(f"/v1/bundles/{segment(bundle_id)}/reset", BundleView)
+
+
+def reset_replica(replica_id: str) -> Call[ReplicaView]:
+    """The same of one replica."""
+    return _post(f"/v1/replicas/{quote(replica_id)}/reset", ReplicaView)
+
+
+def rollout(bundle_id: str) -> Call[RolloutView]:
+    """Get the latest rollout of a bundle."""
+    return _get(f"/v1/bundles/{segment(bundle_id)}/rollout", RolloutView)
+
+
+def steer_rollout(bundle_id: str, steering: str) -> Call[RolloutView]:
+    """Pause a rollout, let it go on (`resume`), or turn it back (`undo`)."""
+    return _post(f"/v1/bundles/{segment(bundle_id)}/rollout/{segment(steering)}", RolloutView)
+
+
+def upcoming(**params: Any) -> Call[UpcomingPage]:
+    """List the next starts and stops of all timetables."""
+    return _get("/v1/upcoming", UpcomingPage, **params)
 
 
 def replicas(**params: Any) -> Call[Page[ReplicaView]]:

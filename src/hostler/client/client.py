@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
@@ -12,27 +12,23 @@ from typing import Final, Self, TypeVar, Unpack
 
 from hostler.client import calls, streams
 from hostler.client.acquiring import acquire
+from hostler.client.bundle_client import PAGE_COUNT, BundleClient
 from hostler.client.lease import HeldLease
 from hostler.client.questions import Questions
 from hostler.client.transport import RETRY_MS, TIMEOUT_MS, Transport
 from hostler.client.wishes import LeaseWishes, OnWaiting, asked_for
-from hostler.wire.documents import BundleDocument
 from hostler.wire.documents.config import PORT_DEFAULT
 from hostler.wire.http import (
     AcquireRequest,
     AllocationView,
-    BundleView,
     CreatedToken,
     CreateTokenRequest,
     EventView,
     LeasePlanView,
     LeaseView,
     NodeView,
-    Page,
-    PlanView,
     PoolView,
     ReloadView,
-    ReplicaView,
     TokenView,
 )
 
@@ -42,11 +38,8 @@ URL_DEFAULT: Final = f"http://127.0.0.1:{PORT_DEFAULT}"
 URL_VARIABLE: Final = "HOSTLER_SERVER"
 TOKEN_VARIABLE: Final = "HOSTLER_TOKEN"
 
-PAGE_COUNT: Final = 500
-"""Records asked for at once."""
 
-
-class Client(Questions):
+class Client(BundleClient, Questions):
     """Talks to one server. Use as `async with Client() as client`."""
 
     def __init__(
@@ -137,41 +130,7 @@ class Client(Questions):
         """
         return await self._transport.send(calls.reload_config(is_dry_run=is_dry_run, digest=digest))
 
-    # -- bundles ---------------------------------------------------------------------------------
-
-    async def submit_bundle(self, document: BundleDocument) -> BundleView:
-        """Create a bundle, or change what is desired of one."""
-        return await self._transport.send(calls.submit_bundle(document))
-
-    async def plan_bundle(self, document: BundleDocument) -> PlanView:
-        """Return what would follow from submitting a bundle; changes nothing."""
-        return await self._transport.send(calls.plan_bundle(document))
-
-    async def bundles(self) -> list[BundleView]:
-        """Return all bundles."""
-        return await self._all(lambda cursor: calls.bundles(limit=PAGE_COUNT, cursor=cursor))
-
-    async def bundle(self, bundle_id: str) -> BundleView:
-        """Return one bundle."""
-        return await self._transport.send(calls.bundle(bundle_id))
-
-    async def delete_bundle(self, bundle_id: str) -> BundleView:
-        """Stop everything of a bundle, then have it forgotten."""
-        return await self._transport.send(calls.delete_bundle(bundle_id))
-
-    async def start_job(self, bundle_id: str, job: str) -> BundleView:
-        """Start the replicas of a job that are dormant, dropped or broken."""
-        return await self._transport.send(calls.start_job(bundle_id, job))
-
-    async def replicas(self, *, bundle: str | None = None) -> list[ReplicaView]:
-        """Return all replicas, or those of one bundle."""
-        return await self._all(
-            lambda cursor: calls.replicas(limit=PAGE_COUNT, cursor=cursor, bundle=bundle)
-        )
-
-    async def replica(self, replica_id: str) -> ReplicaView:
-        """Return one replica by its id, `bundle/job/0`."""
-        return await self._transport.send(calls.replica(replica_id))
+    # -- allocations -----------------------------------------------------------------------------
 
     async def allocations(
         self,
@@ -354,13 +313,3 @@ class Client(Questions):
     async def revoke_token(self, token_id: str) -> TokenView:
         """Make a token worthless."""
         return await self._transport.send(calls.revoke_token(token_id))
-
-    async def _all(self, call_of: Callable[[str | None], calls.Call[Page[V]]]) -> list[V]:
-        items: list[V] = []
-        cursor: str | None = None
-        while True:
-            page = await self._transport.send(call_of(cursor))
-            items += page.items
-            cursor = page.next_cursor
-            if cursor is None:
-                return items

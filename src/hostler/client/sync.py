@@ -11,13 +11,12 @@ from typing import Any, Self, TypeVar, Unpack
 
 from hostler.client.client import Client
 from hostler.client.lease import HeldLease, Output, RunResult
+from hostler.client.sync_bundles import SyncBundleClient
 from hostler.client.transport import RETRY_MS, TIMEOUT_MS
 from hostler.client.wishes import LeaseWishes, OnWaiting, asked_for
-from hostler.wire.documents import BundleDocument
 from hostler.wire.http import (
     AcquireRequest,
     AllocationView,
-    BundleView,
     ConfigView,
     CreatedToken,
     CreateTokenRequest,
@@ -27,10 +26,8 @@ from hostler.wire.http import (
     LeaseView,
     NodeView,
     PendingView,
-    PlanView,
     PoolView,
     ReloadView,
-    ReplicaView,
     StatusView,
     TokenView,
     WindowComingView,
@@ -154,7 +151,7 @@ class SyncLease:
         )
 
 
-class SyncClient:
+class SyncClient(SyncBundleClient):
     """Talks to one server, blocking. Use as `with SyncClient() as client`. See `Client`."""
 
     def __init__(
@@ -236,38 +233,6 @@ class SyncClient:
                 after_seq=after_seq, tail=tail, kinds=kinds, about=about, follow=follow
             )
         )
-
-    def submit_bundle(self, document: BundleDocument) -> BundleView:
-        """As `Client.submit_bundle`."""
-        return self._loop.run(self._client.submit_bundle(document))
-
-    def plan_bundle(self, document: BundleDocument) -> PlanView:
-        """As `Client.plan_bundle`."""
-        return self._loop.run(self._client.plan_bundle(document))
-
-    def bundles(self) -> list[BundleView]:
-        """As `Client.bundles`."""
-        return self._loop.run(self._client.bundles())
-
-    def bundle(self, bundle_id: str) -> BundleView:
-        """As `Client.bundle`."""
-        return self._loop.run(self._client.bundle(bundle_id))
-
-    def delete_bundle(self, bundle_id: str) -> BundleView:
-        """As `Client.delete_bundle`."""
-        return self._loop.run(self._client.delete_bundle(bundle_id))
-
-    def start_job(self, bundle_id: str, job: str) -> BundleView:
-        """As `Client.start_job`."""
-        return self._loop.run(self._client.start_job(bundle_id, job))
-
-    def replicas(self, *, bundle: str | None = None) -> list[ReplicaView]:
-        """As `Client.replicas`."""
-        return self._loop.run(self._client.replicas(bundle=bundle))
-
-    def replica(self, replica_id: str) -> ReplicaView:
-        """As `Client.replica`."""
-        return self._loop.run(self._client.replica(replica_id))
 
     def allocations(
         self,

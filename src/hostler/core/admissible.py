@@ -50,6 +50,7 @@ def problems_of(fleet: Fleet, one: SubmitBundle) -> list[Problem]:
         *_bundle_problems(one),
         *_pool_problems(fleet, one),
         *_job_problems(fleet, one),
+        *_timetable_problems(fleet, one),
     ]
 
 
@@ -77,6 +78,21 @@ def _bundle_problems(one: SubmitBundle) -> Iterator[Problem]:
             message = f"there is a rule over {rule.over.value} already"
             yield _problem(f"spread[{number}].over", "duplicate", message)
         seen.add(rule.over)
+
+
+def _timetable_problems(fleet: Fleet, one: SubmitBundle) -> Iterator[Problem]:
+    """A zone that nobody knows must not fall back to another."""
+    if one.timetable is None:
+        return
+    known = {zone.name for zone in one.time_zones} | fleet.time_zones.rows.keys()
+    if one.timetable.time_zone not in known:
+        yield _problem(
+            "timetable.time_zone",
+            "unknown_time_zone",
+            f"the zone database has no {one.timetable.time_zone!r}; write it like Europe/Berlin",
+        )
+    if one.timetable.grace_ms < 0:
+        yield _problem("timetable.grace_ms", "out_of_range", "choose 0 or more")
 
 
 def _pool_problems(fleet: Fleet, one: SubmitBundle) -> Iterator[Problem]:

@@ -37,7 +37,8 @@ def assign(
         txn.touch(Node.KIND, replica.claim.node_id)  # whatever is left there is open to others
         replica = txn.change(replica, claim=None)  # else the room would be kept from itself
     node = _launch(txn, option) if option.place is None else option.place.node
-    is_startable = _takes_starts(node)
+    start_at_ms = _held_until(txn, bundle)
+    is_startable = _takes_starts(node) and start_at_ms is None
     room = txn.fleet.index.places.of(txn.fleet, node.node_id).room
     allocation = Allocation(
         allocation_id=AllocationId(txn.mint("a")),
@@ -56,14 +57,24 @@ def assign(
         phase=AllocationPhase.RESERVED,
         phase_since_at_ms=txn.now_ms,
         created_at_ms=txn.now_ms,
+        start_at_ms=start_at_ms,
     )
     allocation = holds.reserve(txn, allocation, node)
-    if is_startable and not bundle.is_gang:
+    # A gang starts together; a second copy of one that runs waits for nobody.
+    if is_startable and (not bundle.is_gang or replica.migration is not None):
         holds.start(txn, allocation, node)
     _take_place(txn, replica, allocation, bundle.generation)
     _tell(txn, allocation, node, is_recovery=replica.is_recovery)
     _trace(txn, replica, verdict, allocation)
     return node.node_id
+
+
+def _held_until(txn: Txn, bundle: Bundle) -> int | None:
+    """Return before when nothing of a bundle is started, if its shift is only being prepared."""
+    shift = txn.fleet.shifts.get(bundle.bundle_id)
+    if shift is None or not shift.is_on or shift.run_at_ms is None:
+        return None
+    return shift.run_at_ms if shift.run_at_ms > txn.now_ms else None
 
 
 def _take_place(txn: Txn, replica: Replica, allocation: Allocation, generation: int) -> None:
@@ -156,6 +167,9 @@ def _start(txn: Txn, node: Node, reserved: list[Allocation]) -> None:
         if each.phase is not AllocationPhase.RESERVED
     ]
     for allocation in sorted(reserved, key=lambda a: (a.band.rank, a.allocation_id)):
+        if allocation.start_at_ms is not None and allocation.start_at_ms > txn.now_ms:
+            taken.append(hold_of(allocation))
+            continue
         room = free_room(node.shape, taken)
         # What the agent does not report is taken from the offer, which was looked at before.
         short = [r for r in shortages(allocation.requirement, room) if r is not Reason.NOT_REPORTED]

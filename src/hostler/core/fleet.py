@@ -28,7 +28,9 @@ from hostler.model import (
     ProviderState,
     Receipt,
     Replica,
+    Rollout,
     Settings,
+    Shift,
     Sizes,
     TimeZone,
     Token,
@@ -65,7 +67,9 @@ class Fleet:
         self.providers = Table(ProviderState)
         self.receipts = Table(Receipt)
         self.replicas = Table(Replica)
+        self.rollouts = Table(Rollout)
         self.settings_table = Table(Settings)
+        self.shifts = Table(Shift)
         self.sizes = Table(Sizes)
         self.time_zones = Table(TimeZone)
         self.tokens = Table(Token)

@@ -171,6 +171,10 @@ class WorkIndexes:
             lambda a: a.node_id if a.phase is AllocationPhase.RESERVED else None
         )
         """By node: what starts when the node is ready."""
+        self.allocations_unready = SetIndex[Allocation](
+            lambda a: a.bundle_id if a.is_live and a.phase is not AllocationPhase.READY else None
+        )
+        """By bundle: those that have a place and do not serve."""
         self.replicas_by_bundle = SetIndex[Replica](lambda r: r.bundle_id)
         self.replicas_by_phase = SetIndex[Replica](lambda r: r.phase.value)
         self.replicas_claiming = SetIndex[Replica](_claimed_node)
@@ -185,6 +189,10 @@ class WorkIndexes:
             lambda r: r.bundle_id if r.is_placeable else None
         )
         """The same by bundle."""
+        self.replicas_migrating = SetIndex[Replica](
+            lambda r: None if r.migration is None else r.bundle_id
+        )
+        """By bundle: those that are being moved to a second place."""
         self.replicas_by_bundle_phase = SetIndex[Replica](
             lambda r: bundle_phase_key(r.bundle_id, r.phase)
         )
@@ -195,6 +203,7 @@ class WorkIndexes:
             self.allocations_by_band,
             self.allocations_by_phase,
             self.allocations_reserved,
+            self.allocations_unready,
         )
         self._replica_follows = _follows(
             self.replicas_by_bundle,
@@ -204,6 +213,7 @@ class WorkIndexes:
             self.replicas_preempted,
             self.replicas_pending,
             self.replicas_placeable,
+            self.replicas_migrating,
         )
 
 

@@ -8,12 +8,22 @@ from __future__ import annotations
 
 import msgspec
 
-from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
+from hostler.base.ids import (
+    AllocationId,
+    BundleId,
+    CommandId,
+    LeaseId,
+    MachineId,
+    NodeId,
+    ReplicaId,
+)
 from hostler.model.allocation import Ended
-from hostler.model.bundle import Fallback, Job, SpreadRule
+from hostler.model.bundle import Fallback, Job, RolloutPolicy, SpreadRule
 from hostler.model.calendar import TimeZone
+from hostler.model.disruption import DisruptionBudget
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.pool import Pool
+from hostler.model.rollout import Steering
 from hostler.model.settings import (
     AGEING_MS,
     Preemption,
@@ -22,6 +32,7 @@ from hostler.model.settings import (
     Retention,
 )
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
+from hostler.model.timetable import Timetable
 from hostler.model.token import Role
 
 
@@ -55,6 +66,7 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     retention: Retention
     ageing_ms: int = AGEING_MS
     preemption: Preemption = Preemption()
+    disruption_budgets: tuple[DisruptionBudget, ...] = ()
 
 
 class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configuration"):
@@ -80,7 +92,12 @@ class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
     is_gang: bool = False
     spread: tuple[SpreadRule, ...] = ()
     is_primary_interruptible: bool = True
+    disruption_budgets: tuple[DisruptionBudget, ...] = ()
     labels: dict[str, str] = {}
+    rollout: RolloutPolicy = RolloutPolicy()
+    timetable: Timetable | None = None
+    time_zones: tuple[TimeZone, ...] = ()
+    """Those that the timetable names."""
 
 
 class DeleteBundle(Request, frozen=True, kw_only=True, tag="delete_bundle"):
@@ -94,6 +111,27 @@ class StartJob(Request, frozen=True, kw_only=True, tag="start_job"):
 
     bundle_id: BundleId
     job: str
+
+
+class StopJob(Request, frozen=True, kw_only=True, tag="stop_job"):
+    """Stop the replicas of a job, and place none of it until somebody starts it."""
+
+    bundle_id: BundleId
+    job: str
+
+
+class SteerRollout(Request, frozen=True, kw_only=True, tag="steer_rollout"):
+    """Pause a bundle's rollout, let it go on, or turn it back."""
+
+    bundle_id: BundleId
+    steering: Steering
+
+
+class ResetBundle(Request, frozen=True, kw_only=True, tag="reset_bundle"):
+    """Forget the restarts of a bundle's replicas, or of one, and try again what was given up."""
+
+    bundle_id: BundleId
+    replica_id: ReplicaId | None = None
 
 
 class CordonNode(Request, frozen=True, kw_only=True, tag="cordon_node"):
@@ -335,6 +373,9 @@ AnyRequest = (
     | SubmitBundle
     | DeleteBundle
     | StartJob
+    | StopJob
+    | ResetBundle
+    | SteerRollout
     | CordonNode
     | UncordonNode
     | DrainNode

@@ -15,7 +15,18 @@ from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
 from hostler.core.pool_invariants import Broken
 from hostler.core.slot_choice import slot_for
-from hostler.model import Allocation, Breaker, Lease, Node, OutboxEntry, Pool, Replica, Sizes
+from hostler.model import (
+    Allocation,
+    Breaker,
+    Lease,
+    Node,
+    OutboxEntry,
+    Pool,
+    Replica,
+    Rollout,
+    Shift,
+    Sizes,
+)
 from hostler.model.allocation import AllocationPhase
 from hostler.model.lease import LeasePhase
 from hostler.model.node import NodePhase
@@ -139,6 +150,23 @@ def _replica_and_migration(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
         yield from _migration(fleet, replica, replica.migration)
 
 
+def _rollout(fleet: Fleet, rollout: Rollout) -> Iterator[Broken]:
+    if rollout.bundle_id not in fleet.bundles:
+        yield "INV-ROLLOUT-1", "a rollout is of a bundle that does not exist"
+    elif rollout.is_under_way and (
+        rollout.generation != fleet.bundles[rollout.bundle_id].generation
+    ):
+        yield "INV-ROLLOUT-1", "a rollout leads to what is not desired"
+
+
+def _shift(fleet: Fleet, shift: Shift) -> Iterator[Broken]:
+    bundle = fleet.bundles.get(shift.bundle_id)
+    if bundle is None or bundle.timetable != shift.timetable:
+        yield "INV-SHIFT-1", "a shift is not by the timetable of its bundle"
+    if shift.is_on and shift.from_at_ms is None:
+        yield "INV-SHIFT-1", "a shift is on that has no beginning"
+
+
 def _command(_fleet: Fleet, entry: OutboxEntry) -> Iterator[Broken]:
     if entry.attempt_count < 0 or entry.next_at_ms < entry.created_at_ms:
         yield "INV-OUTBOX-2", "a command's next attempt is before its beginning"
@@ -188,6 +216,8 @@ _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
     Lease.KIND: _lease,
     Allocation.KIND: _allocation,
     Replica.KIND: _replica_and_migration,
+    Rollout.KIND: _rollout,
+    Shift.KIND: _shift,
     OutboxEntry.KIND: _command,
     Pool.KIND: pool_invariants.of_pool,
     Sizes.KIND: pool_invariants.of_sizes,

@@ -31,8 +31,10 @@ from hostler.core.controllers import (
     replacing,
     retention,
     retirement,
+    rollouts,
     sizing,
     timekeeping,
+    timetables,
 )
 from hostler.core.txn import Txn
 from hostler.model.record import Record
@@ -63,6 +65,7 @@ CONTROLLERS: Final = tuple(
     _controller(module, number)
     for number, module in enumerate(
         (
+            timetables,
             timekeeping,
             admission,
             enrollment,
@@ -71,6 +74,7 @@ CONTROLLERS: Final = tuple(
             provisioning,
             migrating,
             recovery,
+            rollouts,
             closing,
             drain,
             preempting,

@@ -12,6 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from hostler.base.ids import NodeId, ReplicaId
+from hostler.core.collisions import Collision, collisions_of
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import SubmitBundle
@@ -82,6 +83,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Machines that would be asked for because of it."""
     launch_microusd_per_hour: int = 0
     """What they would cost."""
+    collisions: tuple[Collision, ...] = ()
+    """When the timetable asks for more than the pool will have."""
 
 
 def plan(fleet: Fleet, submission: SubmitBundle, now_ms: int) -> Plan:
@@ -107,6 +110,7 @@ def plan(fleet: Fleet, submission: SubmitBundle, now_ms: int) -> Plan:
             replicas=replicas,
             launch_count=len(new),
             launch_microusd_per_hour=sum(node.price_microusd_per_hour for node in new),
+            collisions=collisions_of(fleet, fleet.bundles[bundle_id]),
         )
     finally:
         fleet.drop(delta)

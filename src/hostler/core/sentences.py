@@ -192,6 +192,14 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "It failed, and bronze is not recovered.",
         "Start the job, or give it another band.",
     ),
+    Reason.OUTSIDE_TIMETABLE: (
+        "Its bundle's timetable has it not running now.",
+        "`hostler get upcoming` says when it starts; `hostler start BUNDLE/JOB` starts it now.",
+    ),
+    Reason.STOPPED_BY_OPERATOR: (
+        "Somebody stopped it, or it is no longer desired.",
+        "`hostler start BUNDLE/JOB` starts it again.",
+    ),
     Reason.MIGRATING: (
         "It is on its way back from a move that was given up.",
         "Nothing: it stays where it is, and is moved again if that is still wanted.",
@@ -199,6 +207,14 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
     Reason.OVERLAP_FORBIDDEN: (
         "Two copies of it must not run at once, so its place ends before the next one begins.",
         "Write `overlap: allowed` into the job if a second copy does no harm.",
+    ),
+    Reason.DISRUPTION_BUDGET: (
+        "A disruption budget allows nothing more to be moved now.",
+        "Nothing; it moves when others are back or the budget's window ends. Or change the budget.",
+    ),
+    Reason.SIBLINGS_UNSETTLED: (
+        "Another replica of its bundle is on the move or not ready, and they move one at a time.",
+        "Nothing; explain the bundle if it stays so.",
     ),
     # a lease was refused
     Reason.TIMED_OUT: (

@@ -22,7 +22,7 @@ from hostler.core.limits import patience_ms
 from hostler.core.replies import Accepted, Refused, Reply, Result
 from hostler.core.scratch import Mark, Scratch
 from hostler.core.wakes import wake_at_ms
-from hostler.model import Allocation, Bundle, Counter, Lease, Node, OutboxEntry, Replica
+from hostler.model import Allocation, Bundle, Counter, Lease, Node, OutboxEntry, Replica, Rollout
 from hostler.model.allocation import ALLOCATION_LIFECYCLE
 from hostler.model.bundle import BUNDLE_LIFECYCLE
 from hostler.model.command import Command, OutboxPhase
@@ -31,6 +31,7 @@ from hostler.model.node import NODE_LIFECYCLE
 from hostler.model.reason import Reason
 from hostler.model.record import Record
 from hostler.model.replica import REPLICA_LIFECYCLE
+from hostler.model.rollout import ROLLOUT_LIFECYCLE
 
 R = TypeVar("R", bound=Record)
 
@@ -40,6 +41,7 @@ _LIFECYCLES: dict[type[Record], Lifecycle[Any, Any]] = {
     Lease: LEASE_LIFECYCLE,
     Node: NODE_LIFECYCLE,
     Replica: REPLICA_LIFECYCLE,
+    Rollout: ROLLOUT_LIFECYCLE,
 }
 
 _ASKED = "\x00"

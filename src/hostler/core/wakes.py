@@ -23,6 +23,7 @@ from hostler.model import (
     ProviderState,
     Receipt,
     Replica,
+    Shift,
     Sizes,
 )
 from hostler.model.allocation import AllocationPhase
@@ -120,6 +121,8 @@ def _allocation(fleet: Fleet, allocation: Allocation, _from_ms: int) -> int | No
     settings = fleet.settings or _DEFAULTS
     if allocation.phase is AllocationPhase.ENDED:
         return allocation.phase_since_at_ms + settings.retention.ended_ms
+    if allocation.phase is AllocationPhase.RESERVED:
+        return allocation.start_at_ms  # for what is reserved ahead of its shift
     if allocation.phase is AllocationPhase.READY and allocation.ready_at_ms is not None:
         return allocation.ready_at_ms + settings.recovery.healthy_after_ms
     return None
@@ -140,6 +143,10 @@ def _replica(fleet: Fleet, replica: Replica, _from_ms: int) -> int | None:
         settings = fleet.settings or _DEFAULTS
         deadlines.append(replica.preempted.at_ms + settings.preemption.window_ms)
     return min(at for at in deadlines if at is not None)
+
+
+def _shift(_fleet: Fleet, shift: Shift, _from_ms: int) -> int | None:
+    return shift.to_at_ms if shift.is_on or shift.is_skipped else shift.place_at_ms
 
 
 def _provider(_fleet: Fleet, provider: ProviderState, from_ms: int) -> int | None:
@@ -176,5 +183,6 @@ _BY_KIND: dict[str, Callable[[Fleet, Any, int], int | None]] = {
     ProviderState.KIND: _provider,
     Receipt.KIND: _receipt,
     Replica.KIND: _replica,
+    Shift.KIND: _shift,
     Sizes.KIND: _sizes,
 }

@@ -15,8 +15,10 @@ from hostler.model.provider import Cooldown, ProviderState
 from hostler.model.receipt import Receipt
 from hostler.model.record import Counter, Record
 from hostler.model.replica import Replica
+from hostler.model.rollout import Rollout
 from hostler.model.settings import Settings
 from hostler.model.sizes import Breaker, Sizes
+from hostler.model.timetable import Shift
 from hostler.model.token import Token
 from hostler.model.trace import Trace
 
@@ -35,7 +37,9 @@ KINDS: dict[str, type[Record]] = {
         ProviderState,
         Receipt,
         Replica,
+        Rollout,
         Settings,
+        Shift,
         Sizes,
         TimeZone,
         Token,
@@ -59,7 +63,9 @@ __all__ = [
     "Receipt",
     "Record",
     "Replica",
+    "Rollout",
     "Settings",
+    "Shift",
     "Sizes",
     "TimeZone",
     "Token",

@@ -118,6 +118,8 @@ class Allocation(Record, frozen=True, kw_only=True):
     phase: AllocationPhase
     phase_since_at_ms: int
     created_at_ms: int
+    start_at_ms: int | None = None
+    """It is reserved ahead, and not to be started before this."""
     started_at_ms: int | None = None
     ready_at_ms: int | None = None
     stop_reason: str = ""

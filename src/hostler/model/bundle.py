@@ -7,10 +7,12 @@ from typing import ClassVar, Final
 
 from hostler.base.ids import BundleId
 from hostler.base.lifecycle import Lifecycle
+from hostler.model.disruption import DisruptionBudget
 from hostler.model.launch import Launch
 from hostler.model.pool import Band
 from hostler.model.record import Record, Value
 from hostler.model.shape import NOTHING_REQUIRED, Requirement
+from hostler.model.timetable import Timetable
 
 
 class BundlePhase(StrEnum):
@@ -66,6 +68,27 @@ class SpreadRule(Value, frozen=True, kw_only=True):
     """Required refuses; preferred places all the same and records the allocation as degraded."""
 
 
+class OnFailure(StrEnum):
+    """What becomes of a rollout that has failed."""
+
+    ROLL_BACK = "roll_back"
+    """What was there before is desired again."""
+    HOLD = "hold"
+    """It stands still until somebody says how to go on."""
+
+
+class RolloutPolicy(Value, frozen=True, kw_only=True):
+    """How a changed launch reaches the replicas that run."""
+
+    max_parallel: int = 1
+    """Replicas of one job that are on their way at once."""
+    healthy_after_ms: int = 10_000
+    """A new copy must have been ready for so long before the next one goes."""
+    progress_within_ms: int = 600_000
+    """No further replica settled within this time is a failure."""
+    on_failure: OnFailure = OnFailure.ROLL_BACK
+
+
 class Job(Value, frozen=True, kw_only=True):
     """One part of a bundle."""
 
@@ -97,7 +120,16 @@ class Bundle(Record, frozen=True, kw_only=True):
     """Beyond the rule that always holds: replicas of one job are on different nodes."""
     is_primary_interruptible: bool = True
     """False: replica 0 is never put on interruptible capacity; true: it is, marked degraded."""
+    disruption_budgets: tuple[DisruptionBudget, ...] = ()
+    """Bounds on moving its replicas; counted over each job."""
     labels: dict[str, str] = {}
+    rollout: RolloutPolicy = RolloutPolicy()
+    timetable: Timetable | None = None
+    """When its jobs run; `None`: always."""
+    switched: dict[str, bool] = {}
+    """An operator's last word on a job, by its name: started, or stopped. It outranks the job's
+    start mode and its timetable, and is kept when the bundle is changed; the end of a shift ends
+    it."""
     generation: int = 1
     """Rises with each change of what is desired."""
     observed_generation: int = 0

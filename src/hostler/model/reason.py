@@ -52,12 +52,16 @@ class Reason(StrEnum):
     BACKING_OFF = "backing_off"
     RESTART_CEILING = "restart_ceiling"
     DORMANT = "dormant"
+    OUTSIDE_TIMETABLE = "outside_timetable"
+    STOPPED_BY_OPERATOR = "stopped_by_operator"
     FENCE_PENDING = "fence_pending"
     MASS_LOSS_BRAKE = "mass_loss_brake"
     BUNDLE_BROKEN = "bundle_broken"
     BAND_DROPPED = "band_dropped"
     MIGRATING = "migrating"
     OVERLAP_FORBIDDEN = "overlap_forbidden"
+    DISRUPTION_BUDGET = "disruption_budget"
+    SIBLINGS_UNSETTLED = "siblings_unsettled"
 
     # why a lease was refused
     TIMED_OUT = "timed_out"

@@ -10,6 +10,7 @@ from typing import ClassVar, Final
 
 from hostler.base.ids import AllocationId, BundleId, NodeId, ReplicaId
 from hostler.base.lifecycle import Lifecycle
+from hostler.model.allocation import EndCause
 from hostler.model.pool import Band
 from hostler.model.reason import Reason
 from hostler.model.record import Record, Value
@@ -20,7 +21,7 @@ class ReplicaPhase(StrEnum):
     """What the replica is doing about having a place."""
 
     DORMANT = "dormant"
-    """Waits to be started by an operator."""
+    """Is not to have a place now; its reason says what would change that."""
     PENDING = "pending"
     """Wants a place now."""
     PLACED = "placed"
@@ -66,6 +67,7 @@ REPLICA_LIFECYCLE: Final = Lifecycle(
         (_P.BACKING_OFF, _T.STOPPED): _P.DORMANT,
         (_P.PLACED, _T.FAILED): _P.BACKING_OFF,
         (_P.PLACED, _T.DISPLACED): _P.PENDING,
+        (_P.PLACED, _T.STOPPED): _P.DORMANT,
         (_P.PLACED, _T.CEILING_REACHED): _P.BROKEN,
         (_P.PLACED, _T.GAVE_UP): _P.DROPPED,
         (_P.BACKING_OFF, _T.RETRY_DUE): _P.PENDING,
@@ -87,6 +89,13 @@ class Avoided(Value, frozen=True, kw_only=True):
     """The last instant at which the node is avoided."""
     is_rejection: bool = False
     """True: its agent would not take it, so not even the lack of any other node opens it."""
+
+
+class Restart(Value, frozen=True, kw_only=True):
+    """One recovery that counts, and what it was for."""
+
+    at_ms: int
+    cause: EndCause
 
 
 class Claim(Value, frozen=True, kw_only=True):
@@ -115,6 +124,8 @@ class MigrationCause(StrEnum):
     """Who wants a replica moved while it has a place."""
 
     ROLLOUT = "rollout"
+    DRAIN = "drain"
+    """Its node is to be empty."""
 
 
 class Migration(Value, frozen=True, kw_only=True):
@@ -162,14 +173,14 @@ class Replica(Record, frozen=True, kw_only=True):
     waiting_since_at_ms: int = 0
     """When it last began to want a place; the older goes first within a band."""
     retry_at_ms: int | None = None
-    is_started: bool = False
-    """An operator has started it, so that it is placed although its job is dormant."""
+    is_kept: bool = False
+    """It ran when its job was made dormant, and goes on."""
     spec: str = ""
     """Digest of the launch and the requirement that it was last expanded from."""
     demand: str = ""
     """Digest of what it asks of a place; replicas with an equal one are looked at together."""
-    restart_at_ms: tuple[int, ...] = ()
-    """Instants of the recoveries that count against the ceiling, oldest first, bounded by it."""
+    restarts: tuple[Restart, ...] = ()
+    """Recoveries that count against the ceiling, oldest first, bounded by it."""
     place_id: AllocationId | None = None
     """The allocation that is its place, or was last: not the target of a migration before that has
     taken over."""
@@ -188,6 +199,11 @@ class Replica(Record, frozen=True, kw_only=True):
     def key(self) -> str:
         """The replica's id."""
         return self.replica_id
+
+    @property
+    def restart_at_ms(self) -> tuple[int, ...]:
+        """The instants of the recoveries that count."""
+        return tuple(each.at_ms for each in self.restarts)
 
     @property
     def is_migrating_blind(self) -> bool:

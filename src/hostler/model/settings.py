@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import ClassVar, Final
 
+from hostler.model.disruption import DisruptionBudget
 from hostler.model.pool import Band
 from hostler.model.record import Record, Value
 
@@ -14,6 +15,9 @@ class RecoveryLimits(Value, frozen=True, kw_only=True):
 
     restart_count_max: int = 6
     """Recoveries of one replica inside the window; one more breaks the bundle. Bronze has none."""
+    bundle_restart_count_max: int = 50
+    """Crashes of all replicas of one bundle inside the window; one more breaks the bundle. The
+    loss of nodes is not counted here: it says nothing about the bundle."""
     restart_window_ms: int = 3_600_000
     spacing_ms: int = 5_000
     """Least time between two recoveries of one replica."""
@@ -105,6 +109,8 @@ class Settings(Record, frozen=True, kw_only=True):
     """A replica goes before one of the band above that has waited so much less; 0: bands always
     come first."""
     preemption: Preemption = Preemption()
+    disruption_budgets: tuple[DisruptionBudget, ...] = ()
+    """Bounds on moving what runs, over all jobs that each selects."""
     recovery: RecoveryLimits = RecoveryLimits()
     retention: Retention = Retention()
 

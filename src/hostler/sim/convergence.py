@@ -34,6 +34,7 @@ def problems(history: History, fleet: Fleet) -> list[str]:
         *_leases(history, fleet),
         *_targets(fleet),
         *_bundles(fleet),
+        *_rollouts(fleet),
     ]
 
 
@@ -91,6 +92,12 @@ def _replicas(fleet: Fleet) -> Iterator[str]:
                 pass
             case _:
                 yield f"replica {replica.replica_id} is {replica.phase.value}"
+
+
+def _rollouts(fleet: Fleet) -> Iterator[str]:
+    for rollout in fleet.rollouts.in_order():
+        if rollout.is_under_way and not rollout.is_paused:
+            yield f"rollout of {rollout.bundle_id} is {rollout.phase.value}: {rollout.waits_for}"
 
 
 def _allocation_of(fleet: Fleet, replica: Replica) -> Allocation | None:
@@ -152,8 +159,9 @@ def _free(fleet: Fleet, node: Node) -> int:
 
 
 def _processes(history: History, fleet: Fleet) -> Iterator[str]:
-    jobs = history.truth.job_by_replica
-    for replica_id, process in sorted(jobs.items()):
+    jobs = history.truth.jobs_by_replica
+    copies = [(key, process) for key in sorted(jobs) for process in jobs[key].values()]
+    for replica_id, process in copies:
         allocation = fleet.allocations.get(process.allocation_id)
         if allocation is None or not allocation.is_live:
             yield f"{replica_id} runs as {process.allocation_id}, which is not live"

@@ -131,7 +131,7 @@ class History:
         for workload in self.scenario.workload:
             match workload:
                 case SubmitBundles():
-                    Submitters(self.client, workload, pools).begin()
+                    Submitters(self.client, self.truth, workload, pools).begin()
                 case AcquireLeases():
                     Lessees(self.client, workload, lease_ms_by_pool).begin()
                 case OperateNodes():

@@ -105,11 +105,15 @@ def _promise(fleet: Fleet, request: AnyInput, result: Accepted) -> tuple[str, Ho
 
 def _is_submitted(fleet: Fleet, request: SubmitBundle) -> bool:
     bundle = fleet.bundles.get(request.bundle_id)
-    return (
-        bundle is not None
-        and bundle.phase is BundlePhase.ACTIVE
-        and bundle.jobs == request.jobs
-        and bundle.replica_count == request.replica_count
+    rollout = fleet.rollouts.get(request.bundle_id)
+    if bundle is None or bundle.phase is not BundlePhase.ACTIVE:
+        return False
+    # What failed, or was undone, has given way to what was there before; it is not forgotten.
+    turned_back = None if rollout is None else rollout.former
+    return any(
+        each.jobs == request.jobs and each.replica_count == request.replica_count
+        for each in (bundle, turned_back)
+        if each is not None
     )
 
 

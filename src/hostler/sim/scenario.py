@@ -95,6 +95,10 @@ class SubmitBundles(_Part, frozen=True, kw_only=True, tag="submit_bundles", tag_
     keeps_ppm: int = 200_000
     """Jobs with `disconnect: keep`."""
     required_spread_ppm: int = 100_000
+    broken_ppm: int = 100_000
+    """Versions that crash as soon as they run."""
+    steers_per_hour: int = 60
+    """How often somebody stops, starts or resets a job, or steers a rollout."""
     gang_ppm: int = 150_000
     """Bundles that start whole or not at all."""
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from hostler.sim.machine import Machine
 
 
+BROKEN_ARGUMENT = "--broken"
+"""In the arguments of a version that crashes as soon as it runs."""
+
+
 class Supervisor:
     """One supervisor process.
 
@@ -68,7 +72,9 @@ class Supervisor:
         self.view = ProcessView(pid=machine.next_pid(), started_at_ms=machine.clock_ms())
         self._tell(self)
         world = machine.world
-        if machine.rng.chance(plan.exits_ppm):
+        if BROKEN_ARGUMENT in self.start.launch.argv:
+            world.after(1_000, self._exit_by_itself)
+        elif machine.rng.chance(plan.exits_ppm):
             world.after(machine.rng.between(*plan.exits_after_ms), self._exit_by_itself)
         if not machine.rng.chance(plan.never_ready_ppm):
             world.after(machine.rng.between(*plan.warm_after_ms), self._warm)

@@ -158,6 +158,7 @@ def _workload(stream: StreamOf) -> tuple[Workload, ...]:
                 bands=rng.choice((("gold", "silver", "bronze"), ("gold",), ("silver", "bronze"))),
                 keeps_ppm=rng.choice((0, 200_000, 1_000_000)),
                 required_spread_ppm=_perhaps(rng, 300_000),
+                broken_ppm=_perhaps(stream("broken_versions"), 300_000),
             )
         )
     rng = stream("acquire_leases")

@@ -33,12 +33,15 @@ class Truth:
     """Everything that runs, anywhere.
 
     Attributes:
-        job_by_replica: The one running copy of each replica that has one.
+        jobs_by_replica: The running copies of each replica that has any: one, or while it is moved
+            two, where its bundle allows that.
     """
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.job_by_replica: dict[str, JobProcess] = {}
+        self.jobs_by_replica: dict[str, dict[str, JobProcess]] = {}
+        self.overlapping_bundles: set[str] = set()
+        """Those that have said, always, that two copies of one replica do no harm."""
         self.slot_count_by_machine: dict[str, int] = {}
         self._leased_by_machine: dict[str, dict[str, LeasedProcess]] = {}
         self._epoch_max_by_machine: dict[str, int] = {}
@@ -49,18 +52,20 @@ class Truth:
         """Note that a replica runs.
 
         Raises:
-            Violation: Another copy of it runs too.
+            Violation: More copies of it run than may.
         """
-        other = self.job_by_replica.get(process.replica_id)
-        if other is not None:
+        others = self.jobs_by_replica.setdefault(process.replica_id, {})
+        bundle = process.replica_id.partition("/")[0]
+        if len(others) >= (2 if bundle in self.overlapping_bundles else 1):
+            other = next(iter(others.values()))
             raise Violation(
                 "two_copies",
-                "a replica runs twice at one instant",
+                "more copies of a replica run at one instant than may",
                 replica=process.replica_id,
                 first=f"{other.allocation_id}/{other.epoch} on {other.machine_id}",
                 second=f"{process.allocation_id}/{process.epoch} on {process.machine_id}",
             )
-        self.job_by_replica[process.replica_id] = process
+        others[process.allocation_id] = process
         self.job_start_count += 1
         self._world.log(
             f"truth {process.replica_id} runs as {process.allocation_id} on {process.machine_id}"
@@ -68,7 +73,10 @@ class Truth:
 
     def job_ended(self, process: JobProcess) -> None:
         """Note that it does not run any more."""
-        del self.job_by_replica[process.replica_id]
+        copies = self.jobs_by_replica[process.replica_id]
+        del copies[process.allocation_id]
+        if not copies:
+            del self.jobs_by_replica[process.replica_id]
         self._world.log(f"truth {process.replica_id} ended as {process.allocation_id}")
 
     def leased_began(self, process: LeasedProcess) -> None:

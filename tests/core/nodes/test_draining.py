@@ -119,7 +119,7 @@ def test_two_replicas_of_a_job_are_never_on_the_move_at_once(stable: NewStable) 
         drain(world, each.node_id)
     assert len(world.commands("stop_allocation")) == 1
     waiting = next(a for a in pair if a is not None and world.fleet.notes.get(a.allocation_id))
-    assert world.fleet.notes[waiting.allocation_id]["drain"].reason == "in_use"
+    assert world.fleet.notes[waiting.allocation_id]["drain"].reason == "siblings_unsettled"
     world.succeed(world.commands("stop_allocation")[0])
     assert world.commands("stop_allocation") == []
     for index in range(2):

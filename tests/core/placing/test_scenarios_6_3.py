@@ -160,6 +160,8 @@ def test_a_new_launch_replaces_one_replica_at_a_time_the_primary_last(theatre: N
     assert world.live("b1/main/1").launch == NEW
     assert world.commands("stop_allocation") == [], "the primary waits until the backup is ready"
     world.become_ready("b1/main/1")
+    assert world.commands("stop_allocation") == [], "and until it has stayed so"
+    world.advance(world.now_ms + 10_000)
     assert world.commands("stop_allocation") == ["a-000001/stop/1"]
     world.finish_stops()
     world.become_ready()

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from hostler.base.ids import AllocationId, BundleId, NodeId
+from hostler.base.ids import AllocationId, BundleId, NodeId, ReplicaId
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import (
@@ -17,17 +17,21 @@ from hostler.core.inputs import (
     FullScan,
     InventoryReported,
     JoinAgent,
+    ResetBundle,
     ServerStarted,
     SilenceNoticed,
     StartJob,
+    SteerRollout,
+    StopJob,
     SubmitBundle,
 )
 from hostler.core.replies import Accepted, Refused
-from hostler.model import Allocation, Bundle, Node, Pool, Replica
+from hostler.model import Allocation, Bundle, Node, Pool, Replica, Rollout
 from hostler.model.allocation import EndCause, Ended
 from hostler.model.bundle import Job
 from hostler.model.node import NodePhase
 from hostler.model.record import Record
+from hostler.model.rollout import Steering
 from hostler.model.shape import Shape
 from hostler.testing.builders import (
     World,
@@ -94,6 +98,23 @@ class Theatre(World):
     def start_job(self, name: str = "b1", job: str = "main") -> Accepted | Refused:
         """Ask for a job to be started."""
         return self.ask(StartJob, bundle_id=BundleId(name), job=job)
+
+    def stop_job(self, name: str = "b1", job: str = "main") -> Accepted | Refused:
+        """Ask for a job to be stopped."""
+        return self.ask(StopJob, bundle_id=BundleId(name), job=job)
+
+    def reset(self, name: str = "b1", replica: str | None = None) -> Accepted | Refused:
+        """Ask for the failures of a bundle, or of one replica, to be forgotten."""
+        replica_id = None if replica is None else ReplicaId(replica)
+        return self.ask(ResetBundle, bundle_id=BundleId(name), replica_id=replica_id)
+
+    def steer(self, steering: Steering, name: str = "b1") -> Accepted | Refused:
+        """Say something to a rollout."""
+        return self.ask(SteerRollout, bundle_id=BundleId(name), steering=steering)
+
+    def rollout(self, name: str = "b1") -> Rollout:
+        """Return the latest rollout of a bundle."""
+        return self.fleet.rollouts[name]
 
     def bundle(self, name: str = "b1") -> Bundle:
         """Return a bundle as it is now."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 
 from hostler.api.convert.shapes import requirement
 from hostler.core.explain.waiting import why_pending
 from hostler.core.fleet import Fleet
 from hostler.core.waiting import why_in_line
-from hostler.model import Allocation, Bundle, Replica
+from hostler.model import Allocation, Bundle, Replica, Rollout
 from hostler.model.allocation import AllocationPhase
 from hostler.model.replica import Claim, ReplicaPhase
 from hostler.wire.http import (
@@ -19,6 +21,7 @@ from hostler.wire.http import (
     JobView,
     PreemptedView,
     ReplicaView,
+    RolloutView,
     SpreadView,
 )
 
@@ -50,6 +53,8 @@ def bundle(fleet: Fleet, record: Bundle) -> BundleView:
                 name=job.name,
                 band=job.band,
                 is_dormant=job.is_dormant,
+                can_overlap=job.can_overlap,
+                is_switched_on=record.switched.get(job.name),
                 requires=requirement(job.requirement),
                 argv=list(job.launch.argv),
                 readiness=str(type(job.launch.readiness).__struct_config__.tag),
@@ -61,22 +66,45 @@ def bundle(fleet: Fleet, record: Bundle) -> BundleView:
         placed_count=phases.count(ReplicaPhase.PLACED),
         ready_count=sum(
             found is not None and found.phase is AllocationPhase.READY
-            for found in (allocation_of(fleet, replica.replica_id) for replica in replicas)
+            for found in (allocation_of(fleet, replica) for replica in replicas)
         ),
         pending_count=phases.count(ReplicaPhase.PENDING) + phases.count(ReplicaPhase.BACKING_OFF),
         failed_count=phases.count(ReplicaPhase.BROKEN) + phases.count(ReplicaPhase.DROPPED),
     )
 
 
-def allocation_of(fleet: Fleet, replica_id: str) -> Allocation | None:
-    """Return the live allocation of a replica; the newest while an older one is still ending."""
-    keys = fleet.index.allocations_by_replica.keys(replica_id)
-    return fleet.allocations[keys[-1]] if keys else None
+def allocation_of(fleet: Fleet, record: Replica) -> Allocation | None:
+    """Return the live allocation that is a replica's place, not the target of a migration."""
+    keys = fleet.index.allocations_by_replica.keys(record.replica_id)
+    key = record.place_id if record.place_id in keys else next(iter(keys), None)
+    return fleet.allocations.get(key)
+
+
+def rollout(fleet: Fleet, record: Rollout) -> RolloutView:
+    """Show a rollout."""
+    bundle = fleet.bundles[record.bundle_id]
+    return RolloutView(
+        bundle_id=record.bundle_id,
+        phase=record.phase,
+        phase_since_at_ms=record.phase_since_at_ms,
+        is_paused=record.is_paused,
+        generation=record.generation,
+        former_generation=None if record.former is None else record.former.generation,
+        begun_at_ms=record.begun_at_ms,
+        begun_by=record.begun_by,
+        progress_at_ms=record.progress_at_ms,
+        progress_deadline_at_ms=record.progress_at_ms + bundle.rollout.progress_within_ms,
+        settled_count=record.settled_count,
+        replica_count=record.replica_count,
+        waits_for=record.waits_for,
+        evidence=record.evidence,
+    )
 
 
 def replica(fleet: Fleet, record: Replica) -> ReplicaView:
     """Show a replica and the place that it has."""
-    placed = allocation_of(fleet, record.replica_id)
+    placed = allocation_of(fleet, record)
+    migration = record.migration
     waits = why_in_line(fleet, record)
     return ReplicaView(
         replica_id=record.replica_id,
@@ -92,7 +120,9 @@ def replica(fleet: Fleet, record: Replica) -> ReplicaView:
         reason_detail=record.reason_detail if waits is None else waits.detail,
         is_recovery=record.is_recovery,
         retry_at_ms=record.retry_at_ms,
-        restart_count=len(record.restart_at_ms),
+        restart_count=len(record.restarts),
+        restart_causes=dict(sorted(Counter(each.cause.value for each in record.restarts).items())),
+        migrating_to=None if migration is None else migration.target_id or "",
         allocation_id=placed.allocation_id if placed else None,
         allocation_phase=placed.phase if placed else None,
         node_id=placed.node_id if placed else None,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from hostler.api.convert.timetables import local_text
 from hostler.api.convert.traces import decision
 from hostler.core.planning import Plan, PlannedReplica
 from hostler.core.replies import Refused
 from hostler.wire import http as wire
 
 
-def plan(made: Plan) -> wire.PlanView:
+def plan(made: Plan, time_zone: str) -> wire.PlanView:
     """Show a plan."""
     return wire.PlanView(
         bundle_id=made.bundle_id,
@@ -19,6 +20,18 @@ def plan(made: Plan) -> wire.PlanView:
         replicas=[_replica(one) for one in made.replicas],
         launch_count=made.launch_count,
         launch_microusd_per_hour=made.launch_microusd_per_hour,
+        collisions=[
+            wire.CollisionView(
+                pool=one.pool,
+                resource=one.resource,
+                from_at_ms=one.from_at_ms,
+                local=local_text(one.from_at_ms, time_zone),
+                needed=one.needed,
+                available=one.available,
+                bundles=list(one.bundles),
+            )
+            for one in made.collisions
+        ],
     )
 
 

@@ -12,6 +12,7 @@ from hostler.api.routes import (
     nodes,
     plans,
     pools,
+    rollouts,
     system,
     tokens,
 )
@@ -22,6 +23,7 @@ ROUTES = [
     *bundles.ROUTES,
     *allocations.ROUTES,
     *nodes.ROUTES,
+    *rollouts.ROUTES,
     *plans.ROUTES,
     *pools.ROUTES,
     *explanations.ROUTES,

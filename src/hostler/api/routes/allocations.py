@@ -137,9 +137,10 @@ async def replica_logs(request: HttpRequest) -> Stream:
     api, key = api_of(request), replica_id(bundle_id, job, index)
 
     def read(fleet: Fleet) -> Allocation | None:
-        if key not in fleet.replicas:
+        replica = fleet.replicas.get(key)
+        if replica is None:
             raise missing(Replica.KIND, key)
-        live = views.allocation_of(fleet, key)
+        live = views.allocation_of(fleet, replica)
         if live is not None:
             return live
         ended = [one for one in fleet.allocations.rows.values() if one.replica_id == key]

@@ -19,9 +19,9 @@ from hostler.api.http import (
     path_number,
     path_text,
 )
-from hostler.base.ids import BundleId, replica_id
+from hostler.base.ids import BundleId, ReplicaId, replica_id
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import DeleteBundle, StartJob
+from hostler.core.inputs import DeleteBundle, ResetBundle, StartJob, StopJob
 from hostler.engine.translate import submit_bundle
 from hostler.model import Bundle, Replica
 from hostler.model.token import Role
@@ -57,7 +57,12 @@ async def submit_one(request: HttpRequest) -> Response[bytes]:
     """Answers 200 when nothing had to be changed."""
     api, caller = api_of(request), caller_of(request)
     document = await bundle_document(request)
-    accepted = await submit(api, submit_bundle(document, **common(request, caller.principal)))
+    accepted = await submit(
+        api,
+        submit_bundle(
+            document, now_ms=api.engine.clock.now_ms(), **common(request, caller.principal)
+        ),
+    )
     return answer(await _view(api, document.bundle), 200 if accepted.is_repeat else 201)
 
 
@@ -151,6 +156,50 @@ async def start_job(request: HttpRequest) -> Response[bytes]:
     return answer(await _view(api, bundle_id))
 
 
+@post(
+    "/v1/bundles/{bundle_id:str}/jobs/{job:str}/stop",
+    **described(
+        Operation(
+            summary="Stop the replicas of a job until somebody starts it",
+            answer=BundleView,
+            role=Role.OPERATOR,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def stop_job(request: HttpRequest) -> Response[bytes]:
+    """What runs is stopped; nothing of the job is placed until it is started."""
+    bundle_id = path_text(request, "bundle_id")
+    job = path_text(request, "job")
+    api, caller = api_of(request), caller_of(request)
+    await submit(
+        api,
+        StopJob(bundle_id=BundleId(bundle_id), job=job, **common(request, caller.principal)),
+    )
+    return answer(await _view(api, bundle_id))
+
+
+@post(
+    "/v1/bundles/{bundle_id:str}/reset",
+    **described(
+        Operation(
+            summary="Forget the failures of a bundle's replicas, and try again what was given up",
+            answer=BundleView,
+            role=Role.OPERATOR,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def reset_one(request: HttpRequest) -> Response[bytes]:
+    """Restart histories and avoided nodes go; broken and dropped replicas are placed again."""
+    bundle_id = path_text(request, "bundle_id")
+    api, caller = api_of(request), caller_of(request)
+    await submit(
+        api, ResetBundle(bundle_id=BundleId(bundle_id), **common(request, caller.principal))
+    )
+    return answer(await _view(api, bundle_id))
+
+
 @get(
     "/v1/replicas",
     **described(
@@ -185,18 +234,7 @@ async def list_replicas(request: HttpRequest) -> Response[bytes]:
     )
 
 
-@get(
-    "/v1/replicas/{bundle_id:str}/{job:str}/{index:int}",
-    **described(
-        Operation(summary="Get a replica", answer=ReplicaView, role=Role.VIEWER, statuses=(404,))
-    ),
-)
-async def get_replica(request: HttpRequest) -> Response[bytes]:
-    """One replica and where it is."""
-    bundle_id = path_text(request, "bundle_id")
-    job = path_text(request, "job")
-    index = path_number(request, "index")
-    key = replica_id(bundle_id, job, index)
+async def _replica_view(request: HttpRequest, key: str) -> Response[bytes]:
     now_ms = api_of(request).engine.clock.now_ms()
 
     def read(fleet: Fleet) -> ReplicaView | None:
@@ -209,12 +247,60 @@ async def get_replica(request: HttpRequest) -> Response[bytes]:
     return answer(view)
 
 
+def _replica_key(request: HttpRequest) -> str:
+    return replica_id(
+        path_text(request, "bundle_id"),
+        path_text(request, "job"),
+        path_number(request, "index"),
+    )
+
+
+@post(
+    "/v1/replicas/{bundle_id:str}/{job:str}/{index:int}/reset",
+    **described(
+        Operation(
+            summary="Forget the failures of one replica, and try again if it was given up",
+            answer=ReplicaView,
+            role=Role.OPERATOR,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def reset_replica(request: HttpRequest) -> Response[bytes]:
+    """Its restart history and the nodes that it avoids are forgotten."""
+    api, caller = api_of(request), caller_of(request)
+    key = _replica_key(request)
+    await submit(
+        api,
+        ResetBundle(
+            bundle_id=BundleId(path_text(request, "bundle_id")),
+            replica_id=ReplicaId(key),
+            **common(request, caller.principal),
+        ),
+    )
+    return await _replica_view(request, key)
+
+
+@get(
+    "/v1/replicas/{bundle_id:str}/{job:str}/{index:int}",
+    **described(
+        Operation(summary="Get a replica", answer=ReplicaView, role=Role.VIEWER, statuses=(404,))
+    ),
+)
+async def get_replica(request: HttpRequest) -> Response[bytes]:
+    """One replica and where it is."""
+    return await _replica_view(request, _replica_key(request))
+
+
 ROUTES = [
     submit_one,
     list_all,
     get_one,
     delete_one,
     start_job,
+    stop_job,
+    reset_one,
     list_replicas,
     get_replica,
+    reset_replica,
 ]

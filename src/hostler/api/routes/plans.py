@@ -31,10 +31,12 @@ async def plan_one(request: HttpRequest) -> Response[bytes]:
     """A real step on the present fleet that is then dropped, so it cannot differ from applying."""
     api, caller = api_of(request), caller_of(request)
     document = await bundle_document(request)
-    submission = submit_bundle(document, request_id=new_request_id(), principal=caller.principal)
     now_ms = api.engine.clock.now_ms()
+    submission = submit_bundle(
+        document, request_id=new_request_id(), principal=caller.principal, now_ms=now_ms
+    )
     made = await api.engine.read(lambda fleet: plan(fleet, submission, now_ms))
-    return answer(plans.plan(made))
+    return answer(plans.plan(made, document.timetable.time_zone if document.timetable else "UTC"))
 
 
 ROUTES = [plan_one]

@@ -18,7 +18,7 @@ from hostler.cli.terminal import say
 if TYPE_CHECKING:
     from hostler.client import SyncClient
     from hostler.wire.documents import BundleDocument, Reading
-    from hostler.wire.http import PlannedReplica, PlanView
+    from hostler.wire.http import CollisionView, PlannedReplica, PlanView
 
 FilesOption: TypeAlias = Annotated[
     list[Path],
@@ -164,7 +164,16 @@ def plan_lines(view: PlanView) -> list[str]:
         cost = view.launch_microusd_per_hour
         money = f" for {money_text(cost)} an hour" if cost else ""
         parts.append(f"{counted(view.launch_count, 'machine')} would be launched{money}")
+    lines += [_collision_line(one) for one in view.collisions]
     return [*lines, f"{', '.join(parts)}; nothing was changed"]
+
+
+def _collision_line(one: CollisionView) -> str:
+    others = f", with {', '.join(one.bundles)}" if one.bundles else ""
+    return (
+        f"  ! {one.local}: {one.resource} of pool {one.pool} is not enough:"
+        f" {one.needed} needed, {one.available} there{others}"
+    )
 
 
 def _planned_line(one: PlannedReplica, width: int) -> str:

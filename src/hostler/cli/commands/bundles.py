@@ -1,4 +1,4 @@
-"""`hostler delete` and `hostler start`: the end of a bundle, and a push for a job of one."""
+"""`hostler delete`, `start`, `stop` and `reset`: bundles and their jobs, on and off."""
 
 from __future__ import annotations
 
@@ -28,6 +28,16 @@ def register(app: typer.Typer) -> None:
     command(app, "start", panel=panels.LONG_WORK, examples="hostler start live-channel/encoder")(
         start
     )
+    command(app, "stop", panel=panels.LONG_WORK, examples="hostler stop live-channel/encoder")(stop)
+    command(
+        app,
+        "reset",
+        panel=panels.LONG_WORK,
+        examples="""
+        hostler reset live-channel
+        hostler reset live-channel/encoder/0
+        """,
+    )(reset)
 
 
 @remote
@@ -97,6 +107,54 @@ def start(
 
     Clears the restart history: only an operator can.
     """
+    remote.client.start_job(*_bundle_and_job(remote, job))
+    say(f"job/{job} started")
+
+
+@remote
+def stop(
+    remote: Remote,
+    job: Annotated[str, typer.Argument(metavar="BUNDLE/JOB", help="Which job.")],
+    *,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when nothing of it runs.")] = False,
+) -> None:
+    """Stop the replicas of a job, until `hostler start` starts it again.
+
+    Their room is free once they have ended; a machine launched for them goes when it has been idle.
+    """
+    bundle_id, name = _bundle_and_job(remote, job)
+    remote.client.stop_job(bundle_id, name)
+    say(f"job/{job} {'stopping' if wait else 'is being stopped'}")
+    if wait:
+        _wait_stopped(remote, bundle_id, name)
+        say(f"job/{job} stopped")
+
+
+@remote
+def reset(
+    remote: Remote,
+    which: Annotated[
+        str, typer.Argument(metavar="BUNDLE[/JOB/INDEX]", help="A bundle, or one replica.")
+    ],
+) -> None:
+    """Forget the failures of replicas, and try again what was given up.
+
+    Restart counts and avoided nodes are forgotten; what is broken or dropped is placed again.
+    """
+    from hostler.cli.kinds import BUNDLES, REPLICAS
+
+    if "/" not in which:
+        BUNDLES.fetch(remote.client, which)
+        remote.client.reset_bundle(which)
+        say(f"bundle/{which} reset")
+        return
+    REPLICAS.fetch(remote.client, which)
+    remote.client.reset_replica(which)
+    say(f"replica/{which} reset")
+
+
+def _bundle_and_job(remote: Remote, job: str) -> tuple[str, str]:
+    """Read BUNDLE/JOB, and see that there is such a one."""
     from hostler.cli.kinds import BUNDLES, not_found
 
     bundle_id, slash, name = job.partition("/")
@@ -107,5 +165,19 @@ def start(
     jobs = [one.name for one in BUNDLES.fetch(remote.client, bundle_id).jobs]
     if name not in jobs:
         raise not_found("job", job, [f"{bundle_id}/{one}" for one in jobs])
-    remote.client.start_job(bundle_id, name)
-    say(f"job/{job} started")
+    return bundle_id, name
+
+
+def _wait_stopped(remote: Remote, bundle_id: str, job: str) -> None:
+    from hostler.cli.commands.nodes import POLL_S
+
+    told = -1
+    while True:
+        replicas = remote.patient_client.replicas(bundle=bundle_id)
+        left = sum(one.job == job and one.allocation_id is not None for one in replicas)
+        if not left:
+            return
+        if left != told:
+            told = left
+            note(f"job/{bundle_id}/{job}: {left} placed")
+        time.sleep(POLL_S)

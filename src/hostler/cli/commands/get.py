@@ -11,8 +11,9 @@ import typer
 from hostler.cli import panels
 from hostler.cli.command import command, remote
 from hostler.cli.errors import CommandError, ExitCode
-from hostler.cli.output import OutputFormat, OutputOption, say_data, table
+from hostler.cli.output import OutputFormat, OutputOption, say_data, say_table, table
 from hostler.cli.remote import Remote, now_ms
+from hostler.cli.tables import UPCOMING_COLUMNS
 from hostler.cli.terminal import is_colourful, note, say
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def register(app: typer.Typer) -> None:
         hostler get allocations --all -o wide
         hostler get node n-000001 -o yaml
         hostler get nodes -o name
+        hostler get upcoming
         """,
     )(get)
 
@@ -52,8 +54,8 @@ def get(
         str,
         typer.Argument(
             metavar="KIND",
-            help="bundles, replicas, allocations, nodes, pools, leases, tokens, schedules, stuck"
-            " (machines that do not end) or events; singular and short forms (n, alloc) will do.",
+            help="bundles, replicas, allocations, nodes, pools, leases, tokens, schedules, upcoming,"
+            " stuck (machines that do not end) or events; short forms (n, alloc) will do.",
         ),
     ],
     thing_id: Annotated[str | None, typer.Argument(metavar="ID", help="Only this one.")] = None,
@@ -79,6 +81,9 @@ def get(
     if kind.lower() in ("events", "event"):
         _events(remote, output, watch=watch)
         return
+    if kind.lower() == "upcoming":
+        _upcoming(remote, output, bundle or thing_id)
+        return
     found, wanted_id = kind_and_id(kind, thing_id)
     filters = Filters(bundle=bundle, node=node, pool=pool, is_all=is_all)
     _refuse_unknown_filters(found, filters)
@@ -95,6 +100,20 @@ def _events(remote: Remote, output: OutputFormat, *, watch: bool) -> None:
 
     client = remote.patient_client if watch else remote.client
     say_events(client.events(tail=100, follow=watch), output)
+
+
+def _upcoming(remote: Remote, output: OutputFormat, bundle: str | None) -> None:
+    """Show the next starts and stops of timetables, the soonest first."""
+    found = remote.client.upcoming(bundle=bundle)
+    if output in (OutputFormat.JSON, OutputFormat.YAML):
+        say_data({"items": found}, output)
+    elif output is OutputFormat.NAME:
+        for name in dict.fromkeys(each.bundle_id for each in found):
+            say(f"bundle/{name}")
+    elif not found:
+        note("no timetable has anything to come in the next 14 days")
+    else:
+        say_table(found, UPCOMING_COLUMNS, now_ms=now_ms(), is_wide=output is OutputFormat.WIDE)
 
 
 def _refuse_unknown_filters(kind: Kind[Any], filters: Filters) -> None:

@@ -18,6 +18,7 @@ from hostler.core.absorb import (
     nodes,
     outcomes,
     receipts,
+    rollouts,
     tokens,
 )
 from hostler.core.inputs import (
@@ -41,11 +42,14 @@ from hostler.core.inputs import (
     JoinAgent,
     ReleaseLease,
     Request,
+    ResetBundle,
     RetryGrowth,
     RevokeToken,
     ServerStarted,
     SilenceNoticed,
     StartJob,
+    SteerRollout,
+    StopJob,
     SubmitBundle,
     UncordonNode,
 )
@@ -83,6 +87,12 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
             bundles.delete(txn, one)
         case StartJob():
             bundles.start_job(txn, one)
+        case StopJob():
+            bundles.stop_job(txn, one)
+        case ResetBundle():
+            bundles.reset(txn, one)
+        case SteerRollout():
+            rollouts.steer(txn, one)
         case CordonNode():
             nodes.cordon(txn, one)
         case UncordonNode():

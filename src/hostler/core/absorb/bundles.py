@@ -1,19 +1,23 @@
-"""What operators say about bundles: submitted, deleted, a job started."""
+"""What operators say about bundles: submitted, deleted, jobs started or stopped, reset."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from hostler.base.ids import BundleId
+from hostler.core import rollout
+from hostler.core.absorb.time_zones import keep_time_zones
 from hostler.core.admissible import problems_of
 from hostler.core.events import EventKind
-from hostler.core.inputs import DeleteBundle, StartJob, SubmitBundle
+from hostler.core.inputs import DeleteBundle, ResetBundle, StartJob, StopJob, SubmitBundle
 from hostler.core.replies import Refused
 from hostler.core.txn import Txn
 from hostler.model import Bundle, Replica
-from hostler.model.bundle import BundlePhase, BundleTrigger
+from hostler.model.bundle import BundlePhase, BundleTrigger, Job
 from hostler.model.replica import ReplicaPhase, ReplicaTrigger
 
-_STARTS = {
-    ReplicaPhase.DORMANT: ReplicaTrigger.STARTED,
+_CLEARED = {
+    ReplicaPhase.BACKING_OFF: ReplicaTrigger.RETRY_DUE,
     ReplicaPhase.DROPPED: ReplicaTrigger.CLEARED,
     ReplicaPhase.BROKEN: ReplicaTrigger.CLEARED,
 }
@@ -40,11 +44,14 @@ def submit(txn: Txn, one: SubmitBundle) -> None:
             is_conflict=True,
         )
         return
+    keep_time_zones(txn, one.time_zones)
     desired = _desired(txn, one, known)
     if desired == known:
         txn.accept(one.request_id, one.bundle_id, is_repeat=True)
         return
     txn.put(desired)
+    if known is not None:
+        rollout.note_change(txn, known, desired, one.principal)
     txn.emit(
         EventKind.BUNDLE_SUBMITTED if known is None else EventKind.BUNDLE_CHANGED,
         {"bundle": one.bundle_id, "pool": one.pool, "principal": one.principal},
@@ -67,7 +74,11 @@ def _desired(txn: Txn, one: SubmitBundle, known: Bundle | None) -> Bundle:
             is_gang=one.is_gang,
             spread=one.spread,
             is_primary_interruptible=one.is_primary_interruptible,
+            disruption_budgets=one.disruption_budgets,
             labels=one.labels,
+            rollout=one.rollout,
+            timetable=one.timetable,
+            switched={} if known is None else _still_named(known, one),
             generation=generation,
             observed_generation=0 if known is None else known.observed_generation,
             phase=BundlePhase.ACTIVE,
@@ -80,6 +91,11 @@ def _desired(txn: Txn, one: SubmitBundle, known: Bundle | None) -> Bundle:
     if bundle(known.generation, known.submitted_by) == known:
         return known
     return bundle(known.generation + 1, one.principal)
+
+
+def _still_named(known: Bundle, one: SubmitBundle) -> dict[str, bool]:
+    names = {job.name for job in one.jobs}
+    return {name: word for name, word in known.switched.items() if name in names}
 
 
 def delete(txn: Txn, one: DeleteBundle) -> None:
@@ -99,44 +115,110 @@ def delete(txn: Txn, one: DeleteBundle) -> None:
 
 def start_job(txn: Txn, one: StartJob) -> None:
     """Write down that an operator wants a job's replicas to run, whatever became of them."""
-    bundle = _bundle(txn, one.request_id, one.bundle_id)
+    job = _job(txn, one)
+    if job is None:
+        return
+    bundle = txn.fleet.bundles[one.bundle_id]
+    is_new = bundle.switched.get(job.name) is not True
+    # What would run anyway needs no word, and a start mode that is changed later has its say.
+    is_off_by_itself = job.is_dormant or bundle.timetable is not None
+    is_needed = is_new and (is_off_by_itself or job.name in bundle.switched)
+    if is_needed:
+        word = {job.name: True} if is_off_by_itself else {}
+        kept = {name: said for name, said in bundle.switched.items() if name != job.name}
+        txn.change(bundle, switched={**kept, **word})
+        _tell(txn, EventKind.JOB_STARTED, one, job.name)
+    cleared = [_clear(txn, replica) for replica in _replicas(txn, bundle, job.name)]
+    txn.accept(one.request_id, bundle.bundle_id, is_repeat=not (is_needed or any(cleared)))
+
+
+def stop_job(txn: Txn, one: StopJob) -> None:
+    """Write down that an operator wants nothing of a job to run until it is started again."""
+    job = _job(txn, one)
+    if job is None:
+        return
+    bundle = txn.fleet.bundles[one.bundle_id]
+    is_repeat = bundle.switched.get(job.name) is False
+    if not is_repeat:
+        txn.change(bundle, switched={**bundle.switched, job.name: False})
+        _tell(txn, EventKind.JOB_STOPPED, one, job.name)
+    txn.accept(one.request_id, bundle.bundle_id, is_repeat=is_repeat)
+
+
+def reset(txn: Txn, one: ResetBundle) -> None:
+    """Forget what counts against a bundle's replicas, or against one of them."""
+    bundle = _active(txn, one)
     if bundle is None:
         return
-    job = bundle.job(one.job)
-    if job is None:
+    replicas = _replicas(txn, bundle)
+    if one.replica_id is not None:
+        replicas = [each for each in replicas if each.replica_id == one.replica_id]
+        if not replicas:
+            txn.refuse(
+                one.request_id,
+                "replica_not_found",
+                "the bundle has no replica of this name",
+                is_missing=True,
+            )
+            return
+    changed = [_clear(txn, replica) for replica in replicas]
+    if any(changed):
+        about = {"bundle": bundle.bundle_id, "principal": one.principal}
+        if one.replica_id is not None:
+            about["replica"] = one.replica_id
+        txn.emit(EventKind.BUNDLE_RESET, about)
+    txn.accept(one.request_id, bundle.bundle_id, is_repeat=not any(changed))
+
+
+def _clear(txn: Txn, replica: Replica) -> bool:
+    """Forget a replica's failures, let it want a place if it was given up; say if that is news."""
+    trigger = _CLEARED.get(replica.phase)
+    forgotten: dict[str, Any] = {"restarts": (), "avoided": (), "migration_retry_at_ms": 0}
+    if trigger is not None:
+        txn.touch(Bundle.KIND, replica.bundle_id)  # it may be one whose job is off
+        txn.move(
+            replica,
+            trigger,
+            reason=None,
+            reason_detail="",
+            retry_at_ms=None,
+            waiting_since_at_ms=txn.now_ms,
+            **forgotten,
+        )
+        return True
+    return txn.change(replica, **forgotten) != replica
+
+
+def _replicas(txn: Txn, bundle: Bundle, job: str | None = None) -> list[Replica]:
+    keys = txn.fleet.index.replicas_by_bundle.keys(bundle.bundle_id)
+    found = [txn.fleet.replicas[key] for key in keys]
+    return [each for each in found if job is None or each.job == job]
+
+
+def _tell(txn: Txn, kind: EventKind, one: StartJob | StopJob, job: str) -> None:
+    txn.emit(kind, {"bundle": one.bundle_id, "principal": one.principal}, job=job)
+
+
+def _job(txn: Txn, one: StartJob | StopJob) -> Job | None:
+    """Return the job of a bundle that is not going, or refuse the request and return `None`."""
+    bundle = _bundle(txn, one.request_id, one.bundle_id)
+    job = None if bundle is None else bundle.job(one.job)
+    if bundle is not None and job is None:
         txn.refuse(
             one.request_id, "job_not_found", "the bundle has no job of this name", is_missing=True
         )
-        return
-    if bundle.phase is not BundlePhase.ACTIVE:
+    return None if job is None or _active(txn, one) is None else job
+
+
+def _active(txn: Txn, one: StartJob | StopJob | ResetBundle) -> Bundle | None:
+    """Return a bundle that is not going, or refuse the request and return `None`."""
+    bundle = _bundle(txn, one.request_id, one.bundle_id)
+    if bundle is not None and bundle.phase is not BundlePhase.ACTIVE:
         txn.refuse(
             one.request_id, "bundle_deleting", "the bundle is being deleted", is_conflict=True
         )
-        return
-    replicas = [
-        txn.fleet.replicas[key]
-        for key in txn.fleet.index.replicas_by_bundle.keys(bundle.bundle_id)
-        if txn.fleet.replicas[key].job == job.name
-    ]
-    started = [_start(txn, replica) for replica in replicas]
-    txn.accept(one.request_id, bundle.bundle_id, is_repeat=not any(started))
-
-
-def _start(txn: Txn, replica: Replica) -> bool:
-    trigger = _STARTS.get(replica.phase)
-    if trigger is None:
-        return False
-    txn.move(
-        replica,
-        trigger,
-        is_started=True,
-        reason=None,
-        reason_detail="",
-        restart_at_ms=(),
-        avoided=(),
-        waiting_since_at_ms=txn.now_ms,
-    )
-    return True
+        return None
+    return bundle
 
 
 def _bundle(txn: Txn, request_id: str, bundle_id: BundleId) -> Bundle | None:

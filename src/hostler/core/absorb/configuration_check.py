@@ -47,6 +47,7 @@ def _settings(settings: FleetSettings) -> Iterator[Problem]:
     recovery, retention = settings.recovery, settings.retention
     for name, least in (
         ("restart_count_max", 0),
+        ("bundle_restart_count_max", 0),
         ("restart_window_ms", 1),
         ("spacing_ms", 0),
         ("healthy_after_ms", 0),

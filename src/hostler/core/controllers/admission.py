@@ -1,36 +1,33 @@
 """Admission: turns each bundle into the replicas that it asks for, and back into nothing.
 
-Reads:    bundles, replicas, allocations.
+Reads:    bundles, replicas, allocations, shifts.
 Writes:   replicas (made, brought up to date, ended), allocations (band; asked to stop), bundles
-          (observed generation; deleted), traces (removed with their replica).
+          (observed generation; deleted), traces and rollouts (removed with their subject).
 Sends:    StopAllocation, through `holds`.
 Keeps:    INV-BUNDLE-1 (a replica's bundle exists), INV-REPLICA-4.
-Waits on: DORMANT.
+Waits on: DORMANT, OUTSIDE_TIMETABLE, STOPPED_BY_OPERATOR.
 
-A changed launch or requirement replaces what runs, one replica of a job at a time and the primary
-last; anything else is taken over in place. The next one goes only when everything of the job that
-had a place is ready again: a bundle that does not come up stays as it is, for the most part. A
-bundle is looked at when it changed, and while it is not yet as desired also when its replicas or
-allocations did.
+What can be taken over in place is taken over here; what runs a changed launch or requirement is
+for `rollouts` to replace. A bundle is looked at when it changed, and while it is not yet as desired
+also when its replicas or allocations did.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from hostler.base.encoding import digest, encode
 from hostler.base.ids import ReplicaId, replica_id, role_of
 from hostler.core import holds
+from hostler.core.desired import why_unwanted
 from hostler.core.events import EventKind
-from hostler.core.placement.demand import demand_digest, pools_of
+from hostler.core.placement.demand import demand_digest
+from hostler.core.rollout import is_outdated, spec_digest
 from hostler.core.txn import Txn
-from hostler.model import Allocation, Bundle, Replica
-from hostler.model.allocation import AllocationPhase
+from hostler.model import Allocation, Bundle, Replica, Shift
 from hostler.model.bundle import BundlePhase, BundleTrigger, Job
-from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase, ReplicaTrigger
 
-READS: Final = (Bundle, Replica, Allocation)
+READS: Final = (Bundle, Replica, Allocation, Shift)
 
 _P = ReplicaPhase
 _WAITING = (_P.PENDING, _P.BACKING_OFF)
@@ -51,6 +48,8 @@ def reconcile(txn: Txn) -> None:
 
 def _bundles_to_look_at(txn: Txn) -> list[Bundle]:
     changed = {bundle.bundle_id: bundle for bundle in txn.changed(Bundle)}
+    for shift in txn.changed(Shift):
+        changed[shift.bundle_id] = txn.fleet.bundles[shift.bundle_id]
     ids = [replica.bundle_id for replica in txn.changed(Replica)]
     ids += [allocation.bundle_id for allocation in txn.changed(Allocation)]
     for bundle_id in dict.fromkeys(ids):
@@ -78,20 +77,19 @@ def _expand(txn: Txn, bundle: Bundle) -> None:
     for replica in _replicas_of(txn, bundle):
         if replica.replica_id not in wanted or replica.phase is _P.STOPPING:
             is_done = _end(txn, replica) and is_done
-    specs = {job.name: _spec_digest(job) for job in bundle.jobs}
+    specs = {job.name: spec_digest(job) for job in bundle.jobs}
     for key, (job, index) in wanted.items():
         known = txn.fleet.replicas.get(key)
         if known is None:
             _create(txn, bundle, job, index, specs[job.name])
         elif known.phase is not _P.STOPPING:
             _bring_up_to_date(txn, bundle, job, known, specs[job.name])
-    for job in bundle.jobs:
-        is_done = _roll(txn, bundle, job) and is_done
-    if is_done:
+    if is_done and not _has_outdated(txn, bundle):
         txn.change(bundle, observed_generation=bundle.generation)
 
 
 def _create(txn: Txn, bundle: Bundle, job: Job, index: int, spec: str) -> None:
+    unwanted = why_unwanted(txn.fleet, bundle, job, None)
     txn.put(
         Replica(
             replica_id=ReplicaId(replica_id(bundle.bundle_id, job.name, index)),
@@ -101,9 +99,9 @@ def _create(txn: Txn, bundle: Bundle, job: Job, index: int, spec: str) -> None:
             role=role_of(index),
             band=job.band,
             generation=bundle.generation,
-            phase=_P.DORMANT if job.is_dormant else _P.PENDING,
+            phase=_P.PENDING if unwanted is None else _P.DORMANT,
             phase_since_at_ms=txn.now_ms,
-            reason=Reason.DORMANT if job.is_dormant else None,
+            reason=unwanted,
             waiting_since_at_ms=txn.now_ms,
             spec=spec,
             demand=demand_digest(bundle, job, index),
@@ -119,66 +117,58 @@ def _bring_up_to_date(txn: Txn, bundle: Bundle, job: Job, replica: Replica, spec
         "spec": spec,
         "demand": demand_digest(bundle, job, replica.index),
     }
-    if allocation is None or not _is_outdated(txn, bundle, job, allocation):
+    if allocation is None or not is_outdated(txn.fleet, bundle, job, allocation):
         changes["generation"] = bundle.generation
     if replica.spec != spec:
-        changes |= {"restart_at_ms": (), "avoided": ()}
+        changes |= {"restarts": (), "avoided": (), "migration_retry_at_ms": 0}
         if replica.phase is _P.BACKING_OFF:
             changes["retry_at_ms"] = txn.now_ms
-    if job.is_dormant and replica.phase is _P.PLACED:
-        changes["is_started"] = True
+    if not job.is_dormant:
+        changes["is_kept"] = False
+    elif replica.phase is _P.PLACED and job.name not in bundle.switched:
+        changes["is_kept"] = True
     if allocation is not None and allocation.band is not job.band:
         txn.change(allocation, band=job.band)
     is_renewed = replica.spec != spec
     replica = txn.change(replica, **changes)
     if is_renewed and replica.phase in _GIVEN_UP:
         replica = _let_want(txn, replica, ReplicaTrigger.CLEARED)
-    if job.is_dormant and not replica.is_started and replica.phase in _WAITING:
-        txn.move(replica, ReplicaTrigger.STOPPED, reason=Reason.DORMANT, retry_at_ms=None)
-    elif not job.is_dormant and replica.phase is _P.DORMANT:
-        _let_want(txn, replica, ReplicaTrigger.STARTED)
+    _switch(txn, bundle, job, replica)
+
+
+def _switch(txn: Txn, bundle: Bundle, job: Job, replica: Replica) -> None:
+    """Let a replica want a place, or want none, as is desired of it now."""
+    unwanted = why_unwanted(txn.fleet, bundle, job, replica)
+    if unwanted is None:
+        if replica.phase is _P.DORMANT:
+            _let_want(txn, replica, ReplicaTrigger.STARTED)
+        return
+    if replica.phase in _WAITING:
+        txn.move(
+            replica, ReplicaTrigger.STOPPED, reason=unwanted, reason_detail="", retry_at_ms=None
+        )
+    elif replica.phase is _P.DORMANT:
+        txn.change(replica, reason=unwanted, reason_detail="")
+    elif replica.phase is _P.PLACED:
+        for key in txn.fleet.index.allocations_by_replica.keys(replica.replica_id):
+            holds.request_stop(txn, txn.fleet.allocations[key], f"its job is off: {unwanted}")
 
 
 def _let_want(txn: Txn, replica: Replica, trigger: ReplicaTrigger) -> Replica:
     return txn.move(replica, trigger, reason=None, reason_detail="", waiting_since_at_ms=txn.now_ms)
 
 
-def _roll(txn: Txn, bundle: Bundle, job: Job) -> bool:
-    """Replace the next replica of a job that runs an old spec; return whether none does."""
-    outdated: list[Allocation] = []
-    is_steady = True
-    for index in range(bundle.replica_count):
-        replica = txn.fleet.replicas[replica_id(bundle.bundle_id, job.name, index)]
-        allocation = _live(txn, replica)
-        if allocation is None:
-            # Who never had a place is not missed; who had one is, unless it was given up.
-            had_place = replica.epoch > 0 and replica.phase in (*_WAITING, _P.PLACED)
-            is_steady = is_steady and not had_place
-        elif replica.phase is _P.PLACED and _is_outdated(txn, bundle, job, allocation):
-            outdated.append(allocation)
-        else:
-            is_steady = is_steady and allocation.phase is AllocationPhase.READY
-    serving = [each for each in outdated if each.phase is AllocationPhase.READY]
-    for allocation in outdated:
-        if allocation not in serving:
-            is_steady = False
-            holds.request_stop(txn, allocation, f"generation {bundle.generation} replaces it")
-    if is_steady and serving:
-        holds.request_stop(txn, serving[-1], f"generation {bundle.generation} replaces it")
-    return not outdated
-
-
-def _is_outdated(txn: Txn, bundle: Bundle, job: Job, allocation: Allocation) -> bool:
-    node = txn.fleet.nodes.get(allocation.node_id)
-    return (
-        allocation.launch != job.launch
-        or allocation.requirement != job.requirement
-        or (node is not None and node.pool not in pools_of(bundle))
-    )
-
-
-def _spec_digest(job: Job) -> str:
-    return digest(encode((job.launch, job.requirement)))
+def _has_outdated(txn: Txn, bundle: Bundle) -> bool:
+    """Say whether anything still runs, or is about to, that the bundle asks for no more."""
+    fleet = txn.fleet
+    if any(each.generation != bundle.generation for each in _replicas_of(txn, bundle)):
+        return True  # also when what was outdated has ended within this very look
+    for key in fleet.index.allocations_by_bundle.keys(bundle.bundle_id):
+        allocation = fleet.allocations[key]
+        job = bundle.job(allocation.job)
+        if job is not None and is_outdated(fleet, bundle, job, allocation):
+            return True
+    return False
 
 
 # -- and back ------------------------------------------------------------------------------------
@@ -187,6 +177,9 @@ def _spec_digest(job: Job) -> str:
 def _dissolve(txn: Txn, bundle: Bundle) -> None:
     ended = [_end(txn, replica) for replica in _replicas_of(txn, bundle)]
     if all(ended):
+        rollout = txn.fleet.rollouts.get(bundle.bundle_id)
+        if rollout is not None:
+            txn.remove(rollout)
         txn.emit(EventKind.BUNDLE_DELETED, {"bundle": bundle.bundle_id})
         txn.remove(txn.move(bundle, BundleTrigger.EMPTIED))
 

@@ -1,15 +1,15 @@
 """Drain: empties the nodes that an operator, or their retirement, wants empty.
 
-Reads:    nodes, allocations.
+Reads:    nodes, allocations, replicas, bundles.
 Writes:   allocations (asked to stop), leases (how long they may stay), nodes (how far it is).
 Sends:    StopAllocation (through holds).
 Keeps:    INV-DRAIN-1 (a finished drain is of a node that was empty).
-Waits on: Reason.IN_USE.
+Waits on: Reason.IN_USE, Reason.DISRUPTION_BUDGET, Reason.SIBLINGS_UNSETTLED.
 
 Leases are waited for: each is told until when it may stay, and ended then by leasing. Whose node
 goes because it can no longer be trusted, or was held for the last time, may stay for as long as it
-likes (L-127). Allocations are asked to stop, and recovery places them elsewhere; two replicas of
-one job are never on the move at once, so a pair is not taken down by draining both of its nodes. At
+likes (L-127). Allocations are asked to stop, and recovery places them elsewhere, as far as
+`core.disruption` lets them be disturbed: a pair is not taken down by draining both of its nodes. At
 the deadline, where there is one, nothing is waited for any more.
 """
 
@@ -20,19 +20,20 @@ from typing import Final
 from msgspec.structs import replace
 
 from hostler.core import holds
+from hostler.core.disruption import hindrance
 from hostler.core.events import EventKind
 from hostler.core.txn import Txn
-from hostler.model import Allocation, Node, Pool
+from hostler.model import Allocation, Bundle, Node, Pool, Replica
 from hostler.model.allocation import AllocationPhase
 from hostler.model.node import Drain, Health, NodePhase, RetireReason
 from hostler.model.reason import Reason
-from hostler.model.replica import ReplicaPhase
+from hostler.model.replica import MigrationCause
 
-READS: Final = (Node, Allocation)
+READS: Final = (Node, Allocation, Replica, Bundle)
 
 _LAST_MAY_FINISH: Final = (RetireReason.POISONED, RetireReason.USED_UP)
 
-_MOVING: Final = (ReplicaPhase.PENDING, ReplicaPhase.BACKING_OFF)
+_DRAIN: Final = MigrationCause.DRAIN
 
 
 def reconcile(txn: Txn) -> None:
@@ -42,7 +43,7 @@ def reconcile(txn: Txn) -> None:
     if not draining:
         return
     changed = set(txn.changed_keys(Node))
-    may_any_move = bool(txn.changed_keys(Allocation))
+    may_any_move = any(txn.changed_keys(kind) for kind in (Allocation, Replica, Bundle))
     for key in draining:
         node = fleet.nodes[key]
         if key in changed or (may_any_move and node.allocation_count):
@@ -69,14 +70,20 @@ def _empty(txn: Txn, node: Node) -> Node:
     is_forced = node.drain is not None and node.drain.deadline_at_ms <= txn.now_ms
     if node.drain is not None and is_forced:
         _say_overdue(txn, node, node.drain)
+    wake_at_ms: int | None = None
     for key in fleet.index.allocations_by_node.keys(node.node_id):
         allocation = fleet.allocations[key]
         if allocation.phase is AllocationPhase.STOPPING:
             continue
-        if is_forced or _may_move(txn, allocation):
+        hindered = None if is_forced else hindrance(txn, allocation, _DRAIN, has_gap=True)
+        if hindered is None:
             holds.request_stop(txn, allocation, "drain")
-        else:
-            txn.note(key, Reason.IN_USE, "another replica of its job is on the move")
+            continue
+        txn.note(key, hindered.reason, hindered.detail)
+        if hindered.until_at_ms is not None:
+            wake_at_ms = min(wake_at_ms or hindered.until_at_ms, hindered.until_at_ms)
+    if wake_at_ms is not None:
+        txn.wake(node, wake_at_ms)
     _tell_holders(txn, node)
     return fleet.nodes[node.node_id]
 
@@ -121,23 +128,6 @@ def _say_overdue(txn: Txn, node: Node, drain: Drain) -> None:
         lease_count=node.lease_count,
         allocation_count=node.allocation_count,
     )
-
-
-def _may_move(txn: Txn, allocation: Allocation) -> bool:
-    """Say whether every other replica of the job is where it should be, or this one is nowhere."""
-    fleet = txn.fleet
-    if allocation.phase is AllocationPhase.RESERVED:
-        return True  # nothing runs yet that could be disturbed
-    for key in fleet.index.replicas_by_bundle.keys(allocation.bundle_id):
-        replica = fleet.replicas[key]
-        if replica.job != allocation.job or key == allocation.replica_id:
-            continue
-        if replica.phase in _MOVING:
-            return False
-        for other in fleet.index.allocations_by_replica.keys(key):
-            if fleet.allocations[other].phase is not AllocationPhase.READY:
-                return False
-    return True
 
 
 def _finish(txn: Txn, node: Node, drain: Drain) -> None:

@@ -47,6 +47,7 @@ from hostler.model.bundle import Fallback, Job
 from hostler.model.node import NodePhase
 from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
+from hostler.model.replica import ReplicaPhase
 
 READS: Final = (
     Replica,
@@ -64,7 +65,7 @@ READS: Final = (
 def reconcile(txn: Txn) -> None:
     """Start what can start, then place who can be placed."""
     nodes = txn.changed(Node)
-    for node in (*nodes, *_reserved_for_changed(txn)):
+    for node in (*nodes, *_reserved_for_changed(txn), *_nodes_whose_time_has_come(txn)):
         assigning.start_reserved(txn, node)
     fresh: dict[str, list[str]] = {}
     for replica in _freshly_pending(txn):
@@ -77,12 +78,25 @@ def reconcile(txn: Txn) -> None:
 
 
 def _reserved_for_changed(txn: Txn) -> Iterator[Node]:
-    """Give the nodes on which something may have to start because its gang is none any more."""
-    for bundle in txn.changed(Bundle):
-        for key in txn.fleet.index.allocations_by_bundle.keys(bundle.bundle_id):
+    """Give the nodes of gangs that may start: they are none any more, or miss nobody now."""
+    asleep = [each for each in txn.changed(Replica) if each.phase is ReplicaPhase.DORMANT]
+    ids = [*txn.changed_keys(Bundle), *(each.bundle_id for each in asleep)]
+    for bundle_id in dict.fromkeys(ids):
+        for key in txn.fleet.index.allocations_by_bundle.keys(bundle_id):
             allocation = txn.fleet.allocations[key]
             if allocation.phase is AllocationPhase.RESERVED:
                 yield txn.fleet.nodes[allocation.node_id]
+
+
+def _nodes_whose_time_has_come(txn: Txn) -> Iterator[Node]:
+    """Give the nodes of what was reserved ahead and may start now."""
+    for allocation in txn.changed(Allocation):
+        if (
+            allocation.start_at_ms is not None
+            and allocation.phase is AllocationPhase.RESERVED
+            and allocation.start_at_ms <= txn.now_ms
+        ):
+            yield txn.fleet.nodes[allocation.node_id]
 
 
 # -- who is tried ------------------------------------------------------------------------------

@@ -6,7 +6,9 @@ Sends:    nothing (placing finds the next place).
 Keeps:    INV-REPLICA-1, INV-REPLICA-2.
 Waits on: BACKING_OFF, RESTART_CEILING, BAND_DROPPED, PREEMPTED.
 
-A planned end, or a machine that never came, is no failure: the replica wants a place at once. A
+A planned end, or a machine that never came, is no failure: the replica wants a place at once. What
+its agent ended because it heard nothing of us is none either: nobody there is to blame, and it is a
+recovery that is not counted, bronze included. Who is not to run now, wants no place. A
 place that its agent refused is no failure either, but that node is left alone and refusals in a
 row are spaced. A failure of gold or silver counts: one more than the ceiling inside the window
 breaks it, and recoveries of one replica keep their distance, measured between recoveries and not
@@ -16,10 +18,12 @@ enough has its history erased.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from hostler.base.units import format_duration
 from hostler.core.assigning import is_broken
+from hostler.core.desired import why_not_its_turn
 from hostler.core.events import EventKind
 from hostler.core.limits import (
     AVOIDED_COUNT_MAX,
@@ -31,12 +35,15 @@ from hostler.model import Allocation, Replica, Settings
 from hostler.model.allocation import AllocationPhase, EndCause
 from hostler.model.pool import Band
 from hostler.model.reason import Reason
-from hostler.model.replica import Avoided, ReplicaPhase, ReplicaTrigger
+from hostler.model.replica import Avoided, ReplicaPhase, ReplicaTrigger, Restart
 from hostler.model.settings import BronzeVictims, RecoveryLimits
 
 READS: Final = (Allocation, Replica, Settings)
 
 _DEFAULTS = RecoveryLimits()
+_CRASHES = (EndCause.EXITED, EndCause.START_FAILED)
+"""Ends for which the job itself is to blame."""
+
 _NO_FAILURE = (EndCause.STOPPED, EndCause.CANCELLED, EndCause.LAUNCH_FAILED)
 
 
@@ -75,14 +82,19 @@ def _follow_health(txn: Txn, replica: Replica, allocation: Allocation) -> None:
     is_healthy = (
         since_at_ms is not None and txn.now_ms >= since_at_ms + _limits(txn).healthy_after_ms
     )
-    restarts = () if is_healthy else replica.restart_at_ms
-    if replica.is_recovery or restarts != replica.restart_at_ms:
-        txn.change(replica, is_recovery=False, restart_at_ms=restarts)
+    restarts = () if is_healthy else replica.restarts
+    if replica.is_recovery or restarts != replica.restarts:
+        txn.change(replica, is_recovery=False, restarts=restarts)
 
 
 def _follow_end(txn: Txn, replica: Replica, allocation: Allocation) -> None:
     cause = EndCause.STOPPED if allocation.ended is None else allocation.ended.cause
-    if _is_given_up(txn, replica, allocation):
+    unwanted = why_not_its_turn(txn.fleet, replica)
+    if unwanted is not None:
+        txn.move(replica, ReplicaTrigger.STOPPED, reason=unwanted, reason_detail="")
+    elif cause is EndCause.FENCED:
+        _displace(txn, replica, is_recovery=True)
+    elif _is_given_up(txn, replica, allocation):
         _give_up(txn, replica, allocation)
     elif allocation.stop_reason or cause in _NO_FAILURE:
         _displace(txn, replica)
@@ -112,10 +124,11 @@ def _give_up(txn: Txn, replica: Replica, allocation: Allocation) -> None:
     txn.emit(EventKind.REPLICA_DROPPED, _about(replica, allocation), cause="preempted")
 
 
-def _displace(txn: Txn, replica: Replica) -> None:
+def _displace(txn: Txn, replica: Replica, *, is_recovery: bool = False) -> None:
     txn.move(
         replica,
         ReplicaTrigger.DISPLACED,
+        is_recovery=replica.is_recovery or is_recovery,
         reason=None,
         reason_detail="",
         waiting_since_at_ms=txn.now_ms,
@@ -144,14 +157,15 @@ def _recover(txn: Txn, replica: Replica, allocation: Allocation, cause: EndCause
         _back_off(txn, replica, txn.now_ms, "its bundle is broken", avoided=avoided)
         return
     window_at_ms = txn.now_ms - limits.restart_window_ms
-    restarts = tuple(at_ms for at_ms in replica.restart_at_ms if at_ms > window_at_ms)
-    if len(restarts) >= limits.restart_count_max:
-        window = format_duration(limits.restart_window_ms)
-        last = _how_it_ended(allocation, cause)
-        told = f"recovered {len(restarts)} times within {window}, then {last}"
+    restarts = tuple(each for each in replica.restarts if each.at_ms > window_at_ms)
+    over = _over_ceiling(txn, replica, cause, restarts, window_at_ms)
+    if over is not None:
+        told = f"{over}, then {_how_it_ended(allocation, cause)}"
         _break(txn, replica, allocation, restarts, told)
         return
-    retry_at_ms = max(txn.now_ms, restarts[-1] + limits.spacing_ms) if restarts else txn.now_ms
+    retry_at_ms = txn.now_ms
+    if restarts:
+        retry_at_ms = max(retry_at_ms, restarts[-1].at_ms + limits.spacing_ms)
     txn.emit(
         EventKind.REPLICA_RECOVERING,
         _about(replica, allocation),
@@ -165,15 +179,41 @@ def _recover(txn: Txn, replica: Replica, allocation: Allocation, cause: EndCause
         retry_at_ms,
         _how_it_ended(allocation, cause),
         avoided=avoided,
-        restarts=(*restarts, retry_at_ms),
+        restarts=(*restarts, Restart(at_ms=retry_at_ms, cause=cause)),
     )
+
+
+def _over_ceiling(
+    txn: Txn, replica: Replica, cause: EndCause, restarts: tuple[Restart, ...], window_at_ms: int
+) -> str | None:
+    """Say which ceiling one more recovery would break, its own or its bundle's."""
+    limits = _limits(txn)
+    within = f"within {format_duration(limits.restart_window_ms)}"
+    if len(restarts) >= limits.restart_count_max:
+        return f"recovered {len(restarts)} times {within} ({_by_cause(restarts)})"
+    if cause not in _CRASHES:
+        return None
+    keys = txn.fleet.index.replicas_by_bundle.keys(replica.bundle_id)
+    crash_count = sum(
+        each.cause in _CRASHES and each.at_ms > window_at_ms
+        for key in keys
+        for each in txn.fleet.replicas[key].restarts
+    )
+    if crash_count < limits.bundle_restart_count_max:
+        return None
+    return f"replicas of the bundle crashed {crash_count} times {within}"
+
+
+def _by_cause(restarts: tuple[Restart, ...]) -> str:
+    counts = Counter(each.cause.value for each in restarts)
+    return ", ".join(f"{count} {cause}" for cause, count in sorted(counts.items()))
 
 
 def _break(
     txn: Txn,
     replica: Replica,
     allocation: Allocation,
-    restarts: tuple[int, ...],
+    restarts: tuple[Restart, ...],
     told: str,
 ) -> None:
     txn.move(
@@ -181,7 +221,7 @@ def _break(
         ReplicaTrigger.CEILING_REACHED,
         reason=Reason.RESTART_CEILING,
         reason_detail=told,
-        restart_at_ms=restarts,
+        restarts=restarts,
     )
     txn.emit(EventKind.REPLICA_BROKEN, _about(replica, allocation), restart_count=len(restarts))
 
@@ -205,7 +245,7 @@ def _back_off(
     detail: str,
     *,
     avoided: tuple[Avoided, ...],
-    restarts: tuple[int, ...] | None = None,
+    restarts: tuple[Restart, ...] | None = None,
 ) -> None:
     """Let a replica wait until an instant, which may be now."""
     waiting = txn.move(
@@ -216,7 +256,7 @@ def _back_off(
         retry_at_ms=retry_at_ms,
         is_recovery=replica.is_recovery or restarts is not None,
         avoided=avoided,
-        restart_at_ms=replica.restart_at_ms if restarts is None else restarts,
+        restarts=replica.restarts if restarts is None else restarts,
     )
     _let_go_when_due(txn, waiting)
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hostler.base.errors import Rejected
 from hostler.base.ids import BundleId
-from hostler.base.units import cores_milli, duration_ms, size_bytes
+from hostler.base.units import (
+    cores_milli,
+    duration_ms,
+    local_time_ms,
+    size_bytes,
+    time_of_day_ms,
+)
+from hostler.core.calendar import Instant, instant_of
 from hostler.core.inputs import SubmitBundle
-from hostler.model.bundle import Fallback, Job, SpreadOver, SpreadRule
+from hostler.engine.time_zones import read_time_zones
+from hostler.model.bundle import Fallback, Job, OnFailure, RolloutPolicy, SpreadOver, SpreadRule
+from hostler.model.calendar import TimeZone, Weekday, Window
 from hostler.model.launch import (
     AtOnceReadiness,
     DelayReadiness,
@@ -28,6 +37,7 @@ from hostler.model.shape import (
     MatchRule,
     Requirement,
 )
+from hostler.model.timetable import Missed, Timetable
 from hostler.wire.documents import (
     AttributeDocument,
     BundleDocument,
@@ -36,14 +46,22 @@ from hostler.wire.documents import (
     WishDocument,
     wish_of,
 )
-from hostler.wire.documents.bundle import RunDocument
+from hostler.wire.documents.bundle import RunDocument, TimetableDocument
+from hostler.wire.documents.windows import days_of
 from hostler.wire.documents.work import RequiresDocument
 
 
 def submit_bundle(
-    document: BundleDocument, *, request_id: str, principal: str, idempotency_key: str = ""
+    document: BundleDocument,
+    *,
+    request_id: str,
+    principal: str,
+    idempotency_key: str = "",
+    now_ms: int = 0,
 ) -> SubmitBundle:
-    """Read a checked document."""
+    """Read a checked document; `now_ms` says which years of its time zone are looked up."""
+    table = document.timetable
+    zones = () if table is None else read_time_zones([table.time_zone], now_ms)
     return SubmitBundle(
         request_id=request_id,
         principal=principal,
@@ -61,6 +79,40 @@ def submit_bundle(
         ),
         is_primary_interruptible=document.primary_interruptible,
         labels=dict(document.labels),
+        rollout=RolloutPolicy(
+            max_parallel=document.rollout.max_parallel,
+            healthy_after_ms=duration_ms(document.rollout.healthy_after),
+            progress_within_ms=duration_ms(document.rollout.progress_within),
+            on_failure=OnFailure(document.rollout.on_failure),
+        ),
+        timetable=None if table is None else _timetable(table, zones),
+        time_zones=zones,
+    )
+
+
+def _timetable(document: TimetableDocument, zones: Sequence[TimeZone]) -> Timetable:
+    def instants(text: str | None) -> Instant | None:
+        if text is None or not zones:
+            return None  # what has no known zone is refused
+        return instant_of(zones[0], local_time_ms(text))
+
+    start, stop = instants(document.start), instants(document.stop)
+    return Timetable(
+        time_zone=document.time_zone,
+        windows=tuple(
+            Window(
+                time_zone=document.time_zone,
+                days=tuple(Weekday(day) for day in days_of(window.days)),
+                from_ms=time_of_day_ms(window.start),
+                to_ms=time_of_day_ms(window.end),
+            )
+            for window in document.windows
+        ),
+        from_at_ms=None if start is None else start.first_at_ms,
+        to_at_ms=None if stop is None else stop.last_at_ms,
+        missed=Missed(document.missed),
+        grace_ms=duration_ms(document.grace),
+        is_deleted_after=document.then_delete,
     )
 
 
@@ -71,6 +123,7 @@ def _job(document: JobDocument) -> Job:
         band=Band(document.band),
         requirement=requirement(document.requires),
         is_dormant=document.dormant,
+        can_overlap=document.overlap == "allowed",
     )
 
 

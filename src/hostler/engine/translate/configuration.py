@@ -135,6 +135,7 @@ def _settings(document: FleetDocument) -> FleetSettings:
         preemption=_preemption(document.placement.preemption),
         recovery=RecoveryLimits(
             restart_count_max=recovery.restarts_max,
+            bundle_restart_count_max=recovery.bundle_restarts_max,
             restart_window_ms=duration_ms(recovery.restart_window),
             spacing_ms=duration_ms(recovery.spacing),
             healthy_after_ms=duration_ms(recovery.healthy_after),
@@ -219,6 +220,7 @@ def _tier(document: TierDocument) -> Tier:
         offers=tuple(_offer(offer) for offer in document.offers),
         node_count_max=document.node_count_max or 0,
         zone=document.zone,
+        lead_ms=None if document.lead is None else duration_ms(document.lead),
         boot_ms=duration_ms(document.boot),
         options_json=encode(document.options).decode(),
     )

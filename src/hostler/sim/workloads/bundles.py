@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hostler.base.ids import BundleId
-from hostler.core.inputs import DeleteBundle, StartJob, SubmitBundle
-from hostler.model.bundle import Fallback, Job, SpreadOver, SpreadRule
+from hostler.core.inputs import (
+    AnyRequest,
+    DeleteBundle,
+    ResetBundle,
+    StartJob,
+    SteerRollout,
+    StopJob,
+    SubmitBundle,
+)
+from hostler.model.bundle import (
+    Fallback,
+    Job,
+    OnFailure,
+    RolloutPolicy,
+    SpreadOver,
+    SpreadRule,
+)
+from hostler.model.calendar import Offset, TimeZone
 from hostler.model.launch import (
     AtOnceReadiness,
     DelayReadiness,
@@ -15,29 +33,46 @@ from hostler.model.launch import (
     TcpReadiness,
 )
 from hostler.model.pool import Band
+from hostler.model.rollout import Steering
 from hostler.model.shape import CapabilityRequest, Requirement
+from hostler.model.timetable import Missed, Timetable
 from hostler.sim.client import Client
 from hostler.sim.scenario import SubmitBundles
+from hostler.sim.supervisor import BROKEN_ARGUMENT
+from hostler.sim.truth import Truth
 from hostler.sim.workloads.rhythm import keep_wanting
 
 STOP_GRACE_MS = 4_000
 """Of every job; scenarios leave so much time between fencing and loss."""
 
 
+UTC_ZONE = TimeZone(
+    name="UTC", offsets=(Offset(from_at_ms=0, offset_ms=0),), known_until_at_ms=1 << 53
+)
+"""In which timetables of the simulator are."""
+
+
 class Submitters:
     """One plan's people."""
 
-    def __init__(self, client: Client, plan: SubmitBundles, pools: tuple[str, ...]) -> None:
+    def __init__(
+        self, client: Client, truth: Truth, plan: SubmitBundles, pools: tuple[str, ...]
+    ) -> None:
+        self._truth = truth
         self._client = client
         self._plan = plan
         self._pools = pools
         self._rng = client.world.stream("workload", "bundles")
+        self._life_rng = client.world.stream("workload", "bundle_life")
+        """Of everything about bundles that run: apart, so that adding to it moves nothing else."""
         self._count = 0
         self._wanted: list[str] = []
 
     def begin(self) -> None:
         """Begin to submit."""
         keep_wanting(self._client.world, self._rng, self._plan.bundles_per_hour, self._act)
+        steers_per_hour = self._plan.steers_per_hour
+        keep_wanting(self._client.world, self._life_rng, steers_per_hour, self._steer)
 
     def _act(self) -> None:
         rng = self._rng
@@ -64,14 +99,42 @@ class Submitters:
                 )
             )
 
+    def _steer(self) -> None:
+        if not self._wanted:
+            return
+        rng = self._life_rng
+        name, job = BundleId(rng.choice(self._wanted)), rng.choice(("a", "b"))
+        steering = rng.choice(tuple(Steering))
+        kind = rng.below(5)
+
+        def request(request_id: str) -> AnyRequest:
+            who: dict[str, Any] = {"request_id": request_id, "principal": "operator"}
+            match kind:
+                case 0:
+                    return StopJob(bundle_id=name, job=job, **who)
+                case 1 | 2:
+                    return StartJob(bundle_id=name, job=job, **who)
+                case 3:
+                    return ResetBundle(bundle_id=name, **who)
+                case _:
+                    return SteerRollout(bundle_id=name, steering=steering, **who)
+
+        self._client.ask(request)
+
     def _submit(self, name: str) -> None:
         rng, plan = self._rng, self._plan
         pool = rng.choice(self._pools)
         others = tuple(other for other in self._pools if other != pool)
         is_spread = rng.chance(plan.required_spread_ppm)
         spread = (SpreadRule(over=SpreadOver.TIER, is_required=rng.chance(500_000)),)
-        jobs = tuple(self._job(job) for job in ("a", "b")[: rng.between(1, 2)])
+        can_overlap = int(name[1:]) % 2 == 0
+        if can_overlap:
+            self._truth.overlapping_bundles.add(name)
+        jobs = tuple(
+            self._job(job, can_overlap=can_overlap) for job in ("a", "b")[: rng.between(1, 2)]
+        )
         replica_count = rng.between(*plan.replica_count)
+        policy, timetable = self._policy(), self._timetable()
         fallback_pools = others if rng.chance(300_000) else ()
         fallback = rng.choice(tuple(Fallback))
         is_gang = rng.chance(plan.gang_ppm)
@@ -86,19 +149,46 @@ class Submitters:
                 fallback_pools=fallback_pools,
                 spread=spread if is_spread else (),
                 is_primary_interruptible=not is_spread,
+                rollout=policy,
+                timetable=timetable,
+                time_zones=(UTC_ZONE,),
                 fallback=fallback,
                 is_gang=is_gang,
             )
         )
 
-    def _job(self, name: str) -> Job:
+    def _policy(self) -> RolloutPolicy:
+        rng = self._life_rng
+        return RolloutPolicy(
+            max_parallel=rng.between(1, 2),
+            healthy_after_ms=rng.between(0, 10_000),
+            progress_within_ms=120_000,
+            on_failure=rng.choice(tuple(OnFailure)),
+        )
+
+    def _timetable(self) -> Timetable | None:
+        """Now and then a stretch of time that begins and ends within the history."""
+        rng = self._life_rng
+        if not rng.chance(150_000):
+            return None
+        from_at_ms = self._client.world.now_ms + rng.between(-60_000, 600_000)
+        return Timetable(
+            time_zone="UTC",
+            from_at_ms=from_at_ms,
+            to_at_ms=from_at_ms + rng.between(1_000, 1_200_000),
+            missed=rng.choice(tuple(Missed)),
+            grace_ms=rng.between(0, 60_000),
+        )
+
+    def _job(self, name: str, *, can_overlap: bool) -> Job:
         rng, plan = self._rng, self._plan
+        is_broken = self._life_rng.chance(plan.broken_ppm)
         is_kept = rng.chance(plan.keeps_ppm)
         needs_input = rng.chance(100_000)
         return Job(
             name=name,
             launch=Launch(
-                argv=("work",),
+                argv=("work", *((BROKEN_ARGUMENT,) if is_broken else ())),
                 readiness=self._readiness(),
                 ready_within_ms=30_000,
                 stop_grace_ms=STOP_GRACE_MS,
@@ -110,6 +200,7 @@ class Submitters:
                 capabilities=(CapabilityRequest(name="input"),) if needs_input else (),
             ),
             is_dormant=rng.chance(50_000),
+            can_overlap=can_overlap,
         )
 
     def _readiness(self) -> Readiness:

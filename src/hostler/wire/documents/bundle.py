@@ -6,7 +6,16 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from hostler.wire.documents.text import CountFromOne, Duration, Name, Port, Size
+from hostler.wire.documents.text import (
+    CountFromOne,
+    Duration,
+    LocalTime,
+    Name,
+    Port,
+    Size,
+    TimeOfDay,
+)
+from hostler.wire.documents.windows import Day
 from hostler.wire.documents.work import Document, RequiresDocument
 
 REPLICA_COUNT_MAX: Final = 10_000
@@ -97,6 +106,9 @@ class JobDocument(Document, frozen=True, kw_only=True):
     run: RunDocument
     dormant: bool = False
     """Placed only when an operator starts it."""
+    overlap: Literal["allowed", "forbidden"] = "forbidden"
+    """Whether two copies of one replica may run for a while when it is moved or renewed: the new
+    one is then ready before the old one ends. Forbidden: the old one ends first."""
 
 
 class SpreadDocument(Document, frozen=True, kw_only=True):
@@ -105,6 +117,48 @@ class SpreadDocument(Document, frozen=True, kw_only=True):
     over: Literal["node", "zone", "tier", "provider"]
     required: bool = False
     """True refuses to place; false places all the same and says that it is degraded."""
+
+
+class RolloutDocument(Document, frozen=True, kw_only=True):
+    """How a changed `run` or `requires` reaches the replicas that run."""
+
+    max_parallel: CountFromOne = 1
+    """Replicas of one job that are on their way at once."""
+    healthy_after: Duration = "10s"
+    """A new copy must have been ready for so long before the next one goes."""
+    progress_within: Duration = "10m"
+    """No further replica settled within this time is a failure."""
+    on_failure: Literal["roll_back", "hold"] = "roll_back"
+    """Go back to what was there before, or stand still until somebody says how to go on."""
+
+
+class ShiftDocument(Document, frozen=True, kw_only=True):
+    """A stretch of the week in which the jobs run."""
+
+    days: list[Day]
+    """On which it begins."""
+    start: TimeOfDay
+    end: TimeOfDay
+    """At or before `start`: on the day after."""
+
+
+class TimetableDocument(Document, frozen=True, kw_only=True):
+    """When the jobs run. Machines are booted ahead, so that they are ready at the start."""
+
+    time_zone: str
+    """As the zone database spells it: Europe/Berlin."""
+    windows: list[ShiftDocument] = []
+    """Left out: all the time between `start` and `stop`."""
+    start: LocalTime | None = None
+    """Not before this."""
+    stop: LocalTime | None = None
+    """Not after this."""
+    missed: Literal["run", "skip"] = "run"
+    """What becomes of a shift whose start Hostler was not there for: run late, or not at all."""
+    grace: Duration = "5m"
+    """How late a start may be and still not be missed."""
+    then_delete: bool = False
+    """Delete the bundle when nothing is to come any more."""
 
 
 class BundleDocument(Document, frozen=True, kw_only=True):
@@ -126,4 +180,7 @@ class BundleDocument(Document, frozen=True, kw_only=True):
     primary_interruptible: bool = True
     """False: the primary is never put on interruptible capacity."""
     labels: dict[str, str] = {}
+    rollout: RolloutDocument = RolloutDocument()
+    timetable: TimetableDocument | None = None
+    """Left out: the jobs run always."""
     jobs: Annotated[list[JobDocument], Meta(min_length=1)]

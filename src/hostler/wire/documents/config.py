@@ -39,6 +39,8 @@ class RecoveryDocument(Document, frozen=True, kw_only=True):
 
     restarts_max: Count = 6
     """Recoveries of one replica inside the window; one more breaks the bundle."""
+    bundle_restarts_max: Count = 50
+    """Crashes of all replicas of one bundle inside the window; one more breaks the bundle."""
     restart_window: Duration = "1h"
     spacing: Duration = "5s"
     """Least time between two recoveries of one replica."""
@@ -151,6 +153,9 @@ class TierDocument(Document, frozen=True, kw_only=True):
     zone: str = ""
     node_count_max: CountFromOne | None = None
     """Machines at once, from asked for until confirmed gone. Elastic tiers must have it."""
+    lead: Duration | None = None
+    """How long ahead of its start a timetable wants a place here; left out: 15s where machines are
+    there, 3m where they must be launched."""
     boot: Duration = "2m"
     """Longest time from the launch to the agent's hello."""
     offers: list[OfferDocument] = []

@@ -14,8 +14,13 @@ from typing import TypeVar
 import msgspec
 
 from hostler.base.errors import Rejected
-from hostler.base.units import duration_ms
-from hostler.wire.documents.bundle import REPLICA_COUNT_MAX, BundleDocument, RunDocument
+from hostler.base.units import duration_ms, local_time_ms
+from hostler.wire.documents.bundle import (
+    REPLICA_COUNT_MAX,
+    BundleDocument,
+    RunDocument,
+    TimetableDocument,
+)
 from hostler.wire.documents.config import (
     ConfigDocument,
     PoolDocument,
@@ -122,6 +127,7 @@ def _bundle_rules(parts: _Parts) -> Problems:
     yield from parts.unique("jobs", "job")
     for job in parts.members("jobs"):
         yield from parts.rule(f"{job}.run", RunDocument, _run)
+    yield from parts.rule("timetable", TimetableDocument, _timetable)
 
 
 def _problem(path: str, code: str, message: str) -> DocumentProblem:
@@ -230,6 +236,23 @@ def _bundle(bundle: BundleDocument, path: str) -> Problems:
             f"{len(bundle.jobs)} jobs with {bundle.replicas} copies each are {count} replicas;"
             f" a bundle has {REPLICA_COUNT_MAX} at most",
         )
+
+
+def _timetable(timetable: TimetableDocument, path: str) -> Problems:
+    start, stop = timetable.start, timetable.stop
+    if not timetable.windows and start is None and stop is None:
+        yield _problem(path, "missing_key", "a timetable has `windows`, a `start` or a `stop`")
+    if start is not None and stop is not None and local_time_ms(stop) <= local_time_ms(start):
+        yield _problem(
+            child_path(path, "stop"),
+            "bad_order",
+            f"`stop` ({stop}) must be after `start` ({start})",
+        )
+    windows = child_path(path, "windows")
+    for index, window in enumerate(timetable.windows):
+        if not window.days:
+            at = child_path(child_path(windows, index), "days")
+            yield _problem(at, "too_short", "name at least one day")
 
 
 def _run(run: RunDocument, path: str) -> Problems:

@@ -14,6 +14,7 @@ from msgspec import Meta
 from hostler.base.units import (
     cores_milli,
     duration_ms,
+    local_time_ms,
     money_microusd,
     size_bytes,
     time_of_day_ms,
@@ -28,6 +29,7 @@ PARSERS: Final[dict[str, Callable[[str], int]]] = {
     "money": money_microusd,
     "cores": cores_milli,
     "time_of_day": time_of_day_ms,
+    "local_time": local_time_ms,
 }
 """How each kind of text is parsed; a `Rejected` of the parser is the problem's message."""
 
@@ -84,6 +86,14 @@ TimeOfDay = Annotated[
         description="A time on the wall clock, from 00:00 to 24:00.",
         extra={TEXT_KIND: "time_of_day"},
         extra_json_schema={"pattern": r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$"},
+    ),
+]
+LocalTime = Annotated[
+    str,
+    Meta(
+        description="A date and time on the wall clock, such as 2026-12-01T20:00.",
+        extra={TEXT_KIND: "local_time"},
+        extra_json_schema={"pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}$"},
     ),
 ]
 Name = Annotated[

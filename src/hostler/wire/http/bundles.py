@@ -20,6 +20,9 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     band: str
     is_dormant: bool
+    can_overlap: bool
+    is_switched_on: bool | None
+    """An operator's last word: started, stopped; `None` when there is none."""
     requires: RequirementView
     argv: list[str]
     readiness: str
@@ -55,6 +58,52 @@ class BundleView(msgspec.Struct, frozen=True, kw_only=True):
     """Want a place, now or after a pause."""
     failed_count: int
     """Broken or dropped."""
+
+
+class UpcomingView(msgspec.Struct, frozen=True, kw_only=True):
+    """A start or a stop that is to come."""
+
+    bundle_id: str
+    what: str
+    """`start` or `stop`."""
+    at_ms: int
+    local: str
+    """The same on the wall clock of the timetable."""
+    time_zone: str
+    note: str
+    """`skipped hour`, `doubled hour` where a clock change touches it; `missed`: it is left out."""
+
+
+class UpcomingPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Starts and stops, the soonest first."""
+
+    items: list[UpcomingView]
+
+
+class RolloutView(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a bundle's replicas are in taking over a changed launch."""
+
+    bundle_id: str
+    phase: str
+    """`rolling`, `rolling_back`, `held`, `done` or `rolled_back`."""
+    phase_since_at_ms: int
+    is_paused: bool
+    generation: int
+    """The bundle's generation to which it goes."""
+    former_generation: int | None
+    """The one to which undoing it leads."""
+    begun_at_ms: int
+    begun_by: str
+    progress_at_ms: int
+    """When it last got further."""
+    progress_deadline_at_ms: int
+    """No further replica by then is a failure."""
+    settled_count: int
+    """Replicas that are up to date and have been ready for long enough."""
+    replica_count: int
+    waits_for: str
+    evidence: str
+    """Why it failed, or by whom it was undone."""
 
 
 class ClaimView(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +144,10 @@ class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
     retry_at_ms: int | None
     restart_count: int
     """Recoveries that count against its ceiling."""
+    restart_causes: dict[str, int]
+    """The same by what they were for."""
+    migrating_to: str | None
+    """The allocation that takes over when it is ready, or empty while there is no place for it."""
     allocation_id: str | None
     allocation_phase: str | None
     node_id: str | None

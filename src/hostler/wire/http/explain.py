@@ -237,6 +237,21 @@ class PlannedReplica(msgspec.Struct, frozen=True, kw_only=True):
     """The same in full, where a decision would be made."""
 
 
+class CollisionView(msgspec.Struct, frozen=True, kw_only=True):
+    """A time at which what the timetables of a pool ask for is more than it has."""
+
+    pool: str
+    resource: str
+    """`capacity`, `cores_milli`, `memory_bytes`, or a capability's name (in thousandths)."""
+    from_at_ms: int
+    local: str
+    """The same on the wall clock of the timetable."""
+    needed: int
+    available: int
+    bundles: list[str]
+    """The others that want of it then."""
+
+
 class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     """What would follow from submitting a bundle now. Nothing was changed."""
 
@@ -253,3 +268,5 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     """Machines that would be launched."""
     launch_microusd_per_hour: int
     """What they would cost."""
+    collisions: list[CollisionView] = []
+    """When the timetable asks for more than the pool has: the first time for each resource."""

@@ -1,0 +1,91 @@
+"""The part of the client that is about bundles and their replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from hostler.client import calls
+from hostler.client.transport import Transport
+from hostler.wire.documents import BundleDocument
+from hostler.wire.http import BundleView, Page, PlanView, ReplicaView, RolloutView, UpcomingView
+
+V = TypeVar("V")
+
+PAGE_COUNT: Final = 500
+"""Records asked for at once."""
+
+
+class BundleClient:
+    """What can be asked of bundles; `Client` adds the rest."""
+
+    _transport: Transport
+
+    async def submit_bundle(self, document: BundleDocument) -> BundleView:
+        """Create a bundle, or change what is desired of one."""
+        return await self._transport.send(calls.submit_bundle(document))
+
+    async def plan_bundle(self, document: BundleDocument) -> PlanView:
+        """Return what would follow from submitting a bundle; changes nothing."""
+        return await self._transport.send(calls.plan_bundle(document))
+
+    async def bundles(self) -> list[BundleView]:
+        """Return all bundles."""
+        return await self._all(lambda cursor: calls.bundles(limit=PAGE_COUNT, cursor=cursor))
+
+    async def bundle(self, bundle_id: str) -> BundleView:
+        """Return one bundle."""
+        return await self._transport.send(calls.bundle(bundle_id))
+
+    async def delete_bundle(self, bundle_id: str) -> BundleView:
+        """Stop everything of a bundle, then have it forgotten."""
+        return await self._transport.send(calls.delete_bundle(bundle_id))
+
+    async def start_job(self, bundle_id: str, job: str) -> BundleView:
+        """Start the replicas of a job that are dormant, dropped or broken."""
+        return await self._transport.send(calls.start_job(bundle_id, job))
+
+    async def stop_job(self, bundle_id: str, job: str) -> BundleView:
+        """Stop the replicas of a job until somebody starts it."""
+        return await self._transport.send(calls.stop_job(bundle_id, job))
+
+    async def reset_bundle(self, bundle_id: str) -> BundleView:
+        """Forget the failures of a bundle's replicas, and try again what was given up."""
+        return await self._transport.send(calls.reset_bundle(bundle_id))
+
+    async def reset_replica(self, replica_id: str) -> ReplicaView:
+        """Forget the failures of one replica, and try again if it was given up."""
+        return await self._transport.send(calls.reset_replica(replica_id))
+
+    async def rollout(self, bundle_id: str) -> RolloutView:
+        """Return the latest rollout of a bundle."""
+        return await self._transport.send(calls.rollout(bundle_id))
+
+    async def steer_rollout(self, bundle_id: str, steering: str) -> RolloutView:
+        """Pause a rollout, let it go on (`resume`), or turn it back (`undo`)."""
+        return await self._transport.send(calls.steer_rollout(bundle_id, steering))
+
+    async def upcoming(self, *, days: int = 14, bundle: str | None = None) -> list[UpcomingView]:
+        """Return the next starts and stops of all timetables, or of one bundle's."""
+        call = calls.upcoming(days=days, bundle=bundle)
+        return (await self._transport.send(call)).items
+
+    async def replicas(self, *, bundle: str | None = None) -> list[ReplicaView]:
+        """Return all replicas, or those of one bundle."""
+        return await self._all(
+            lambda cursor: calls.replicas(limit=PAGE_COUNT, cursor=cursor, bundle=bundle)
+        )
+
+    async def replica(self, replica_id: str) -> ReplicaView:
+        """Return one replica by its id, `bundle/job/0`."""
+        return await self._transport.send(calls.replica(replica_id))
+
+    async def _all(self, call_of: Callable[[str | None], calls.Call[Page[V]]]) -> list[V]:
+        items: list[V] = []
+        cursor: str | None = None
+        while True:
+            page = await self._transport.send(call_of(cursor))
+            items += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return items

@@ -1,0 +1,160 @@
+"""Disruption budgets: what runs well is disturbed only as far, and only when, they allow."""
+
+from typing import Any
+
+import pytest
+
+from hostler.core.disruption import Hindrance, hindrance
+from hostler.core.inputs import DrainNode
+from hostler.core.replies import Accepted
+from hostler.core.txn import Txn
+from hostler.model import TimeZone
+from hostler.model.calendar import Offset, Weekday, Window
+from hostler.model.disruption import DisruptionBudget
+from hostler.model.reason import Reason
+from hostler.model.replica import MigrationCause
+from hostler.testing.builders import a_job, a_node
+from tests.core.placing.theatre import Theatre, own_pool
+
+HOUR_MS = 3_600_000
+UTC = TimeZone(name="UTC", offsets=(Offset(from_at_ms=0, offset_ms=0),), known_until_at_ms=10**15)
+SHOW = Window(time_zone="UTC", days=(Weekday.THURSDAY,), from_ms=2 * HOUR_MS, to_ms=4 * HOUR_MS)
+"""On 1970-01-01 from 02:00 to 04:00."""
+
+
+def a_theatre(count: int = 4, **settings: Any) -> Theatre:
+    nodes = [a_node(f"n-{900001 + n}", incarnation=1) for n in range(count)]
+    return Theatre(own_pool(), UTC, *nodes, **settings)
+
+
+def a_budget(**fields: Any) -> DisruptionBudget:
+    return DisruptionBudget(name="careful", **fields)
+
+
+def drain(world: Theatre, key: str, deadline_ms: int = 10 * HOUR_MS) -> None:
+    answer = world.ask(DrainNode, node_id=world.place(key), deadline_ms=deadline_ms)
+    assert isinstance(answer, Accepted), answer
+
+
+def stops(world: Theatre) -> int:
+    return len(world.commands("stop_allocation"))
+
+
+def ask(world: Theatre, key: str, *, has_gap: bool = True) -> Hindrance | None:
+    txn = Txn(world.fleet, world.now_ms)
+    found = hindrance(txn, world.live(key), MigrationCause.ROLLOUT, has_gap=has_gap)
+    txn.abandon()
+    return found
+
+
+def test_without_a_budget_one_replica_of_a_job_is_disturbed_at_a_time() -> None:
+    world = a_theatre(3)
+    world.submit(replica_count=2)
+    world.become_ready()
+    for key in ("b1/main/0", "b1/main/1"):
+        drain(world, key)
+    assert stops(world) == 1
+    waiting = next(
+        notes["drain"]
+        for key, notes in world.fleet.notes.items()
+        if key.startswith("a-") and "drain" in notes
+    )
+    assert waiting.reason is Reason.SIBLINGS_UNSETTLED
+    world.finish_stops()
+    assert stops(world) == 0
+    world.become_ready()  # the first is back, so the second goes
+    assert stops(world) == 1
+
+
+def test_a_replica_that_never_had_a_place_holds_up_no_drain() -> None:
+    world = a_theatre(2)
+    world.submit(replica_count=3)
+    world.become_ready()
+    drain(world, "b1/main/0")
+    assert stops(world) == 1
+
+
+@pytest.mark.parametrize(("most", "expected"), [(1, 1), (2, 2), (0, 0)])
+def test_a_bundle_says_how_many_may_be_away(most: int, expected: int) -> None:
+    world = a_theatre(4)
+    budget = a_budget(unavailable_count_max=most)
+    world.submit(replica_count=3, disruption_budgets=(budget,))
+    world.become_ready()
+    for index in range(3):
+        drain(world, f"b1/main/{index}")
+    assert stops(world) == expected
+
+
+def test_who_failed_counts_as_away() -> None:
+    world = a_theatre(4)
+    world.submit(replica_count=3, disruption_budgets=(a_budget(unavailable_count_max=1),))
+    world.become_ready()
+    world.end("b1/main/2")
+    drain(world, "b1/main/0")
+    assert stops(world) == 0
+    world.become_ready()
+    assert stops(world) == 1
+
+
+def test_so_many_must_stay_ready_and_no_gap_takes_none() -> None:
+    world = a_theatre(4)
+    world.submit(replica_count=2, disruption_budgets=(a_budget(ready_count_min=2),))
+    world.become_ready()
+    found = ask(world, "b1/main/0")
+    assert found is not None
+    assert found.reason is Reason.DISRUPTION_BUDGET
+    assert found.detail == "careful: at least 2 must stay ready, and without it 1 would be"
+    assert ask(world, "b1/main/0", has_gap=False) is None
+    drain(world, "b1/main/0")
+    assert stops(world) == 0
+
+
+def test_a_budget_holds_in_its_windows_only_and_says_until_when() -> None:
+    world = a_theatre(3)
+    budget = a_budget(unavailable_count_max=0, windows=(SHOW,))
+    world.submit(replica_count=2, disruption_budgets=(budget,))
+    world.become_ready()
+    assert ask(world, "b1/main/0") is None
+    world.advance(3 * HOUR_MS)
+    found = ask(world, "b1/main/0")
+    assert found is not None
+    assert found.until_at_ms == 4 * HOUR_MS
+    drain(world, "b1/main/0")
+    assert stops(world) == 0
+    world.advance(4 * HOUR_MS - 1)
+    assert stops(world) == 0
+    world.advance(4 * HOUR_MS)
+    assert stops(world) == 1
+
+
+def test_a_budget_of_the_fleet_counts_over_all_that_it_selects() -> None:
+    fleet = a_budget(labels={"team": "video"}, unavailable_count_max=1)
+    world = a_theatre(4, disruption_budgets=(fleet,))
+    for name in ("b1", "b2"):
+        world.submit(name, a_job(capacity=6), labels={"team": "video", "tier": "a"})
+    world.submit("b3", a_job(capacity=6), labels={"team": "audio"})
+    world.become_ready()
+    for name in ("b1", "b2", "b3"):
+        drain(world, f"{name}/main/0")
+    assert sorted(each.partition("/")[0] for each in world.commands("stop_allocation")) == sorted(
+        world.live(f"{name}/main/0").allocation_id for name in ("b1", "b3")
+    )
+
+
+def test_a_changed_budget_lets_a_waiting_drain_go_on() -> None:
+    world = a_theatre(3)
+    world.submit(disruption_budgets=(a_budget(unavailable_count_max=0),))
+    world.become_ready()
+    drain(world, "b1/main/0")
+    assert stops(world) == 0
+    world.submit()
+    assert stops(world) == 1
+
+
+def test_the_deadline_of_a_drain_is_past_all_budgets() -> None:
+    world = a_theatre(3)
+    world.submit(disruption_budgets=(a_budget(unavailable_count_max=0),))
+    world.become_ready()
+    drain(world, "b1/main/0", deadline_ms=HOUR_MS)
+    world.advance(HOUR_MS)
+    assert stops(world) == 1
