@@ -30,6 +30,7 @@ from hostler.wire.http import (
     AllocationView,
     BootFailureView,
     BundleView,
+    ClosingView,
     DrainView,
     JobView,
     LeaseView,
@@ -162,6 +163,16 @@ def _agent_text(view: NodeView) -> str:
     return _since("silent", view.silent_since_at_ms)
 
 
+def _closing_text(closing: ClosingView | None) -> str | None:
+    if closing is None:
+        return None
+    return (
+        "yes"
+        if closing.is_done
+        else f"not yet; what is left is ended in {_until(closing.deadline_at_ms)}"
+    )
+
+
 def _drain_text(drain: DrainView) -> str:
     rest_ms = drain.deadline_at_ms - now_ms()
     is_overdue = drain.is_overdue or rest_ms < 0
@@ -191,6 +202,7 @@ def _pool(client: SyncClient, view: PoolView) -> list[str]:
     pairs: Pairs = [
         ("Pool", view.name),
         ("Takes work", "yes" if view.is_enabled else "no: it is disabled"),
+        ("Closed", _closing_text(view.closing)),
         ("Nodes", f"{view.node_count}, {view.ready_count} ready, {view.starting_count} starting"),
         ("Idle", view.idle_count),
         ("Kept warm", view.warm_count),

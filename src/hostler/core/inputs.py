@@ -24,13 +24,7 @@ from hostler.model.disruption import DisruptionBudget
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.pool import Pool
 from hostler.model.rollout import Steering
-from hostler.model.settings import (
-    AGEING_MS,
-    Preemption,
-    ProviderLimits,
-    RecoveryLimits,
-    Retention,
-)
+from hostler.model.settings import AGEING_MS, Preemption, ProviderLimits, RecoveryLimits, Retention
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
 from hostler.model.timetable import Timetable
 from hostler.model.token import Role

@@ -14,6 +14,7 @@ from hostler.model.pool import Offer, Tier
 from hostler.wire.http import (
     BootFailureView,
     CleanUpView,
+    ClosingView,
     CordonView,
     DrainView,
     LaunchFailureView,
@@ -142,6 +143,13 @@ def pool(fleet: Fleet, record: Pool) -> PoolView:
     return PoolView(
         name=record.name,
         is_enabled=record.is_enabled,
+        closing=None
+        if record.closing is None
+        else ClosingView(
+            begun_at_ms=record.closing.begun_at_ms,
+            deadline_at_ms=record.closing.deadline_at_ms,
+            is_done=record.closing.is_done,
+        ),
         generation=record.generation,
         tiers=[_tier(fleet, record, tier) for tier in record.tiers],
         warm_count=sizes.warm_count,

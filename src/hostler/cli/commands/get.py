@@ -54,8 +54,8 @@ def get(
         str,
         typer.Argument(
             metavar="KIND",
-            help="bundles, replicas, allocations, nodes, pools, leases, tokens, schedules, upcoming,"
-            " stuck (machines that do not end) or events; short forms (n, alloc) will do.",
+            help="bundles, replicas, allocations, nodes, pools, leases, tokens, schedules,"
+            " upcoming, stuck (machines that do not end) or events; short forms (n) will do.",
         ),
     ],
     thing_id: Annotated[str | None, typer.Argument(metavar="ID", help="Only this one.")] = None,

@@ -73,6 +73,7 @@ from hostler.wire.http.leases import (
 from hostler.wire.http.nodes import (
     BootFailureView,
     CleanUpView,
+    ClosingView,
     CordonRequest,
     CordonView,
     DrainRequest,
@@ -106,6 +107,7 @@ __all__ = [
     "CheckView",
     "ClaimView",
     "CleanUpView",
+    "ClosingView",
     "CollisionView",
     "ComparisonView",
     "ConfigChangeView",

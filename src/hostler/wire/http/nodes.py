@@ -205,11 +205,22 @@ class WindowsView(msgspec.Struct, frozen=True, kw_only=True):
     items: list[WindowComingView]
 
 
+class ClosingView(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a disabled pool is on its way to hold nothing and have no machine."""
+
+    begun_at_ms: int
+    deadline_at_ms: int
+    """Until then leases may stay and work may move; then what is left is ended."""
+    is_done: bool
+
+
 class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes under one policy, counted."""
 
     name: str
     is_enabled: bool
+    closing: ClosingView | None = None
+    """While it is disabled."""
     generation: int
     tiers: list[TierView]
     warm_count: int
