@@ -13,11 +13,16 @@ import signal
 
 import pytest
 
+from hostler.base.ids import NodeId
 from hostler.client import Client, ClientError
 from hostler.core.inputs import AcquireLease
 from hostler.core.replies import Accepted
+from hostler.model.pool import Offer
+from hostler.model.shape import Shape
 from hostler.model.token import Role
+from hostler.ports.provider import LaunchRequest, Secret
 from hostler.wire.documents.config import PORT_DEFAULT
+from hostler.wire.http import NodeView
 from tests.api.lab import CONFIG, Lab
 from tests.eventually import eventually_async
 
@@ -152,3 +157,58 @@ async def test_a_file_that_is_gone_is_said_plainly(lab: Lab, client: Client) -> 
     (lab.folder / "hostler.yaml").unlink()
     with pytest.raises(ClientError, match=r"cannot read .*hostler\.yaml: no such file"):
         await client.reload_config()
+
+
+CLOUDY = """
+pools:
+  clouds:
+    tiers:
+      - {name: t, kind: elastic, provider: fake, node_count_max: 2, offers: [{name: small}]}
+"""
+
+
+async def leave_behind(lab: Lab, node_id: str) -> None:
+    """Have the provider launch what no node of the fleet stands for."""
+    fleet_id = await lab.engine.read(lambda fleet: fleet.settings and fleet.settings.fleet_id)
+    provider = lab.engine.registry.opened("fake", fleet_id or "")
+    await provider.launch(
+        LaunchRequest(
+            token=f"{node_id}/launch/1",
+            fleet_id=fleet_id or "",
+            node_id=NodeId(node_id),
+            epoch=1,
+            pool="clouds",
+            tier="t",
+            offer=Offer(name="small", shape=Shape()),
+            options=lab.engine.registry.kind("fake").options_type(),
+            server_url=lab.url,
+            join_token=Secret("none"),
+            silence_ms_max=3_600_000,
+        )
+    )
+
+
+async def test_a_machine_of_unknown_origin_is_shown_and_ended_when_told(
+    lab: Lab, client: Client
+) -> None:
+    await leave_behind(lab, "n-777777")
+    often = CONFIG.replace("lost_after: 40s", "lost_after: 40s, list_every: 1s, orphan_grace: 0s")
+    write(lab, often.replace("pools:\n", CLOUDY.removeprefix("\n")))
+    await client.reload_config()
+
+    async def found() -> NodeView | None:
+        return next(iter(await client.nodes(phase="stopping")), None)
+
+    node = await eventually_async(found)
+    assert node is not None
+    assert node.stop is not None
+    assert (node.stop.is_foreign, node.stop.attempt_count) == (True, 0)
+    async with lab.http() as http:
+        assert "hostler_nodes_foreign 1.0" in (await http.get("/metrics")).text
+    told = await client.end_orphan(node.node_id)
+    assert told.stop is None or not told.stop.is_foreign
+
+    async def is_over() -> bool:
+        return (await client.node(node.node_id)).phase == "retired"
+
+    await eventually_async(is_over)
