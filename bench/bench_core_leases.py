@@ -18,7 +18,7 @@ from hostler.core.fleet import Fleet
 from hostler.core.inputs import AcquireLease, AnyInput, CommandSettled, ReleaseLease, Succeeded
 from hostler.core.replies import Accepted
 from hostler.core.step import step
-from hostler.model import Node, Settings
+from hostler.model import Meter, Node, Settings
 from hostler.model.record import Record
 from hostler.testing.builders import a_fixed_tier, a_node, a_pool
 
@@ -63,11 +63,15 @@ class Renter:
 
 def a_warm_fleet(node_count: int, *, held_count: int = 0, **pool: Any) -> Renter:
     """Return a fleet of ready nodes, of which some are held."""
-    nodes: list[Node] = [a_node(f"n-{number:06d}") for number in range(1, node_count + 1)]
+    on_the_books: dict[str, Any] = {"started_at_ms": 0, "metered_from_ms": 0}
+    nodes: list[Node] = [
+        a_node(f"n-{number:06d}", **on_the_books) for number in range(1, node_count + 1)
+    ]
     fleet = Fleet()
     records: list[Record] = [
         Settings(fleet_id="f-bench"),
         a_pool(tiers=(a_fixed_tier(),), waiting_count_max=100_000, **pool),
+        Meter(pool="p", tier="own", offer="", node_count=node_count, as_of_ms=0),
         *nodes,
     ]
     fleet.load(records, revision=1, event_seq=0, now_ms=0)

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
 from hostler.core import inputs as given
 from hostler.core.fleet import Fleet
-from hostler.model import OutboxEntry, Pool, Settings
+from hostler.model import Budget, OutboxEntry, Pool, Settings
 from hostler.model.allocation import EndCause, Ended
 from hostler.model.bundle import Fallback, OnFailure, RolloutPolicy
 from hostler.model.calendar import Offset, TimeZone, Weekday, Window
@@ -18,6 +18,7 @@ from hostler.model.pool import Band, Reuse, Rollout, SizeWindow
 from hostler.model.rollout import Steering
 from hostler.model.settings import BronzeVictims, Preemption, ProviderLimits
 from hostler.model.shape import CapabilityRequest, Requirement, Shape
+from hostler.model.spend import Period, SpendCap
 from hostler.model.timetable import Missed, Timetable
 from hostler.testing.builders import LARGE, SMALL, a_fixed_tier, a_job, an_elastic_tier
 
@@ -165,15 +166,38 @@ class History:
             settings=given.FleetSettings(**kept),
             pools=pools,
             time_zones=(ZONE,),
+            budgets=self._budgets(pools),
             **self._who(),
         )
+
+    def _budgets(self, pools: Sequence[Pool]) -> tuple[Budget, ...]:
+        """Draw none, or budgets that some histories run into and others do not."""
+        limit = self.one_of((10**5, 10**6, 10**12))
+        everything = Budget(
+            name="all",
+            caps=(
+                SpendCap(period=Period.DAILY, cost_micros=limit),
+                SpendCap(period=Period.LIFETIME, node_ms=limit * 100, held_ms=limit * 100),
+            ),
+            node_count_max=self.one_of((None, 2)),
+        )
+        of_key = Budget(
+            name="key",
+            pool=pools[0].name if pools else "",
+            fairness_key="k",
+            caps=(SpendCap(period=Period.DAILY, held_ms=limit),),
+            lease_count_max=self.one_of((None, 1)),
+        )
+        return self.one_of(((), (), (), (everything,), (of_key,), (everything, of_key)))
 
     def _pool(self, name: str) -> Pool:
         elastic = an_elastic_tier(
             node_count_max=self.one_of((1, 2, 5)),
             options_json=self.one_of(("{}", "{}", '{"image":"new"}')),
         )
-        fixed = a_fixed_tier(provider=self.one_of(("", "local")))
+        fixed = a_fixed_tier(
+            provider=self.one_of(("", "local")), price_microusd_per_hour=self.one_of((0, 70_000))
+        )
         return Pool(
             name=name,
             tiers=self.one_of(((fixed, elastic), (elastic,), (elastic, fixed))),

@@ -10,7 +10,7 @@ from hostler.core.placement.feasible import Place
 from hostler.core.placement.places import PlaceIndex
 from hostler.model import KINDS
 
-_SCRATCH = {"__orig_class__", "_bucket_of", "_heaps", "_known_shapes", "_place_of"}
+_SCRATCH = {"__orig_class__", "_bucket_of", "_heaps", "_known_shapes", "_place_of", "days"}
 """Parts of indexes that are ways to an answer and no answers: search orders, caches, functions."""
 
 

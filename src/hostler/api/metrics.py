@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 
 import hostler
 from hostler.api.context import Api
+from hostler.api.convert import spend
 from hostler.core.fleet import Fleet
 from hostler.core.sizing_targets import sizes_of
 from hostler.core.uses import Replaceable, Use, replaceable_key, use_key
@@ -19,7 +20,8 @@ from hostler.engine.gauges import Gauges
 
 async def exposition(api: Api) -> bytes:
     """Return all metrics as text."""
-    families = await api.engine.read(lambda fleet: list(_fleet(fleet)))
+    now_ms = api.engine.clock.now_ms()
+    families = await api.engine.read(lambda fleet: list(_fleet(fleet, max(now_ms, fleet.now_ms))))
     families += _engine(api.engine.gauges)
     families.append(
         GaugeMetricFamily(
@@ -43,7 +45,7 @@ def _gauge(name: str, told: str, labels: list[str]) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"hostler_{name}", told, labels=labels)
 
 
-def _fleet(fleet: Fleet) -> Iterator[Metric]:
+def _fleet(fleet: Fleet, now_ms: int) -> Iterator[Metric]:
     info = _gauge("build_info", "The server's version", ["version"])
     info.add_metric([hostler.__version__], 1)
     yield info
@@ -64,6 +66,7 @@ def _fleet(fleet: Fleet) -> Iterator[Metric]:
         yield family
     yield from _pools(fleet)
     yield from _obstacles(fleet)
+    yield from _spend(fleet, now_ms)
 
 
 def _pools(fleet: Fleet) -> Iterator[Metric]:
@@ -113,6 +116,32 @@ def _obstacles(fleet: Fleet) -> Iterator[Metric]:
         failures.add_metric([pool, tier], breaker.failure_count)
         stopped.add_metric([pool, tier], int(breaker.stopped_at_ms is not None))
     yield from (stuck, foreign, failures, stopped)
+
+
+def _spend(fleet: Fleet, now_ms: int) -> Iterator[Metric]:
+    by = ["pool", "tier", "offer"]
+    time = CounterMetricFamily("hostler_node_seconds", "Time of machines", labels=by)
+    cost = CounterMetricFamily("hostler_spend", "Cost of machines", labels=[*by, "currency"])
+    for row in spend.rows(fleet, ["offer"], since=-(2**40), until=2**40, pool="", now_ms=now_ms):
+        names = [row.pool, row.tier, row.offer]
+        time.add_metric(names, row.node_ms / 1_000)
+        cost.add_metric([*names, row.currency], row.cost_micros / 1e6)
+    labels = ["budget", "period", "quantity"]
+    used = _gauge("budget_used_ratio", "Used part of a cap", labels)
+    reserved = _gauge("budget_reserved_ratio", "Reserved part of a cap", labels)
+    for budget in fleet.budgets.in_order():
+        for line in spend.budget_lines(fleet, budget, now_ms):
+            names = [line.budget, line.period, line.quantity]
+            used.add_metric(names, line.used / max(1, line.limit))
+            reserved.add_metric(names, line.reserved / max(1, line.limit))
+    missed = _gauge(
+        "unattributed_seconds",
+        "By the provider's last list: machines of ours without a record, records without a machine",
+        ["provider"],
+    )
+    for provider in fleet.providers.in_order():
+        missed.add_metric([provider.name], provider.unattributed_ms / 1_000)
+    yield from (time, cost, used, reserved, missed)
 
 
 def _engine(gauges: Gauges) -> list[Metric]:

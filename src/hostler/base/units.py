@@ -1,7 +1,7 @@
 """Durations, sizes and money as people write them, and as records keep them.
 
 People write `30s`, `64MiB`, `0.35`; records keep integers of milliseconds, bytes and millionths
-of a US dollar. No floats on the way: `0.1` is exactly one hundred thousand micro-dollars.
+of the fleet's currency. No floats on the way: `0.1` is exactly one hundred thousand of them.
 """
 
 from __future__ import annotations
@@ -36,6 +36,12 @@ MONEY_MICROUSD_MAX = 10**15
 DURATION_MS_MAX = 366 * 86_400_000
 """A year and a day: nobody means a longer one, and a missing unit is caught by it."""
 
+MACHINE_TIME_MS_MAX = 1_000_000 * DURATION_MS_MAX
+"""A million machines for a year."""
+
+_CURRENCY = re.compile(r"(.*\S) *\b([A-Z]{3})")
+"""An amount with its currency (ISO 4217)."""
+
 
 def duration_ms(text: str) -> int:
     """Parse `1h30m`, `15s`, `250ms` into milliseconds.
@@ -43,15 +49,31 @@ def duration_ms(text: str) -> int:
     Raises:
         Rejected: Not a duration, no unit, or longer than a year.
     """
+    total = _time_ms(text)
+    if total > DURATION_MS_MAX:
+        raise Rejected("bad_duration", "a duration is a year at most", value=text)
+    return total
+
+
+def machine_time_ms(text: str) -> int:
+    """Parse the time of many machines together, such as `20000h`, into milliseconds.
+
+    Raises:
+        Rejected: Not a duration, no unit, or longer than a million machines run in a year.
+    """
+    total = _time_ms(text)
+    if total > MACHINE_TIME_MS_MAX:
+        raise Rejected("bad_duration", "a time of machines is 366000000d at most", value=text)
+    return total
+
+
+def _time_ms(text: str) -> int:
     parts = _DURATION_PART.findall(text.strip())
     if not parts or "".join(count + unit for count, unit in parts) != text.strip():
         raise Rejected(
             "bad_duration", "a duration looks like 250ms, 30s, 5m, 1h30m or 2d", value=text
         )
-    total = sum(int(count) * _DURATION_UNITS_MS[unit] for count, unit in parts)
-    if total > DURATION_MS_MAX:
-        raise Rejected("bad_duration", "a duration is a year at most", value=text)
-    return total
+    return sum(int(count) * _DURATION_UNITS_MS[unit] for count, unit in parts)
 
 
 def format_duration(ms: int) -> str:
@@ -134,13 +156,14 @@ def format_size(count_bytes: int) -> str:
 
 
 def money_microusd(text: str) -> int:
-    """Parse an amount of US dollars such as `0.35` into millionths.
+    """Parse an amount such as `0.35` or `0.35 EUR` into millionths, whatever its currency.
 
     Raises:
         Rejected: Not an amount, negative, or finer than a millionth.
     """
+    told = _CURRENCY.fullmatch(text.strip())
     try:
-        amount = Decimal(text) * 1_000_000
+        amount = Decimal(text if told is None else told[1]) * 1_000_000
     except InvalidOperation as error:
         raise Rejected("bad_money", "an amount looks like 0.35", value=text) from error
     if not amount.is_finite() or amount < 0 or amount != amount.to_integral_value():
@@ -148,6 +171,20 @@ def money_microusd(text: str) -> int:
     if amount > MONEY_MICROUSD_MAX:
         raise Rejected("bad_money", "an amount is a thousand million at most", value=text)
     return int(amount)
+
+
+def currency_of_money(text: str) -> str:
+    """Return the currency that an amount names, or nothing."""
+    told = _CURRENCY.fullmatch(text.strip())
+    return "" if told is None else told[2]
+
+
+def format_money(micros: int, currency: str) -> str:
+    """Write millionths as people read money: two decimals, or as many as it takes: `0.35 USD`."""
+    sign = "-" if micros < 0 else ""
+    whole, part = divmod(abs(micros), 1_000_000)
+    decimals = f"{part:06d}".rstrip("0").ljust(2, "0")
+    return f"{sign}{whole}.{decimals} {currency}"
 
 
 _CORES = re.compile(r"([0-9]{1,9})m|([0-9]{1,9}(?:\.[0-9]{1,3})?)")

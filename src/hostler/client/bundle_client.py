@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, TypeVar
-
 from hostler.client import calls
-from hostler.client.transport import Transport
+from hostler.client.paging import PAGE_COUNT, Paging
 from hostler.wire.documents import BundleDocument
-from hostler.wire.http import BundleView, Page, PlanView, ReplicaView, RolloutView, UpcomingView
-
-V = TypeVar("V")
-
-PAGE_COUNT: Final = 500
-"""Records asked for at once."""
+from hostler.wire.http import BundleView, PlanView, ReplicaView, RolloutView, UpcomingView
 
 
-class BundleClient:
+class BundleClient(Paging):
     """What can be asked of bundles; `Client` adds the rest."""
-
-    _transport: Transport
 
     async def submit_bundle(self, document: BundleDocument) -> BundleView:
         """Create a bundle, or change what is desired of one."""
@@ -79,13 +69,3 @@ class BundleClient:
     async def replica(self, replica_id: str) -> ReplicaView:
         """Return one replica by its id, `bundle/job/0`."""
         return await self._transport.send(calls.replica(replica_id))
-
-    async def _all(self, call_of: Callable[[str | None], calls.Call[Page[V]]]) -> list[V]:
-        items: list[V] = []
-        cursor: str | None = None
-        while True:
-            page = await self._transport.send(call_of(cursor))
-            items += page.items
-            cursor = page.next_cursor
-            if cursor is None:
-                return items

@@ -17,6 +17,7 @@ from hostler.wire.documents import BundleDocument
 from hostler.wire.http import (
     AcquireRequest,
     AllocationView,
+    BudgetLineView,
     BundleView,
     ConfigView,
     CordonRequest,
@@ -39,6 +40,7 @@ from hostler.wire.http import (
     ReplicaView,
     RevokeRequest,
     RolloutView,
+    SpendView,
     StatusView,
     TokenView,
     UpcomingPage,
@@ -143,6 +145,16 @@ def explain(
 def pending() -> Call[PendingView]:
     """Ask what waits, and for what."""
     return _get("/v1/pending", PendingView)
+
+
+def spend(**params: Any) -> Call[Page[SpendView]]:
+    """Ask what was used."""
+    return _get("/v1/spend", Page[SpendView], **params)
+
+
+def budgets(**params: Any) -> Call[Page[BudgetLineView]]:
+    """Ask what budgets have left."""
+    return _get("/v1/budgets", Page[BudgetLineView], **params)
 
 
 # -- bundles ------------------------------------------------------------------------------------

@@ -12,8 +12,9 @@ from typing import Final, Self, TypeVar, Unpack
 
 from hostler.client import calls, streams
 from hostler.client.acquiring import acquire
-from hostler.client.bundle_client import PAGE_COUNT, BundleClient
+from hostler.client.bundle_client import BundleClient
 from hostler.client.lease import HeldLease
+from hostler.client.paging import PAGE_COUNT
 from hostler.client.questions import Questions
 from hostler.client.transport import RETRY_MS, TIMEOUT_MS, Transport
 from hostler.client.wishes import LeaseWishes, OnWaiting, asked_for

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hostler.client import calls
-from hostler.client.transport import Transport
+from hostler.client.paging import PAGE_COUNT, Paging
 from hostler.wire.http import (
+    BudgetLineView,
     ConfigView,
     ExplainView,
     PendingView,
+    SpendView,
     StatusView,
     WindowComingView,
 )
 
 
-class Questions:
+class Questions(Paging):
     """The questions of a client."""
-
-    _transport: Transport
 
     async def status(self) -> StatusView:
         """Return the server and the fleet in numbers."""
@@ -57,3 +57,29 @@ class Questions:
     async def pending(self) -> PendingView:
         """Return what waits, grouped by what it asks for and what it waits for."""
         return await self._transport.send(calls.pending())
+
+    async def spend(
+        self,
+        *,
+        by: str = "pool",
+        since: str | None = None,
+        until: str | None = None,
+        pool: str | None = None,
+    ) -> list[SpendView]:
+        """Return what was used, up to now.
+
+        Args:
+            by: Any of pool, tier, offer, key, bundle, day, month or fleet, with commas.
+            since: First day, `2026-11-01`.
+            until: Last day.
+            pool: Only of this pool.
+        """
+        return await self._all(
+            lambda cursor: calls.spend(
+                limit=PAGE_COUNT, cursor=cursor, by=by, since=since, until=until, pool=pool
+            )
+        )
+
+    async def budgets(self) -> list[BudgetLineView]:
+        """Return what budgets have left, a line for each quantity that is bounded."""
+        return await self._all(lambda cursor: calls.budgets(limit=PAGE_COUNT, cursor=cursor))

@@ -17,6 +17,7 @@ from hostler.client.wishes import LeaseWishes, OnWaiting, asked_for
 from hostler.wire.http import (
     AcquireRequest,
     AllocationView,
+    BudgetLineView,
     ConfigView,
     CreatedToken,
     CreateTokenRequest,
@@ -28,6 +29,7 @@ from hostler.wire.http import (
     PendingView,
     PoolView,
     ReloadView,
+    SpendView,
     StatusView,
     TokenView,
     WindowComingView,
@@ -286,6 +288,21 @@ class SyncClient(SyncBundleClient):
         return self._loop.run(
             self._client.drain_node(node_id, deadline_ms=deadline_ms, then_retire=then_retire)
         )
+
+    def spend(
+        self,
+        *,
+        by: str = "pool",
+        since: str | None = None,
+        until: str | None = None,
+        pool: str | None = None,
+    ) -> list[SpendView]:
+        """As `Client.spend`."""
+        return self._loop.run(self._client.spend(by=by, since=since, until=until, pool=pool))
+
+    def budgets(self) -> list[BudgetLineView]:
+        """As `Client.budgets`."""
+        return self._loop.run(self._client.budgets())
 
     def pools(self) -> list[PoolView]:
         """As `Client.pools`."""

@@ -75,6 +75,8 @@ class EventKind(StrEnum):
     GROWTH_STOPPED = "growth_stopped"
     GROWTH_RESUMED = "growth_resumed"
     GROWTH_RETRIED = "growth_retried"
+    BUDGET_WARNED = "budget_warned"
+    SPEND_UNATTRIBUTED = "spend_unattributed"
     COMMAND_GIVEN_UP = "command_given_up"
     RECOVERY_HELD_BACK = "recovery_held_back"
 

@@ -18,10 +18,12 @@ from hostler.core.wakes import wake_at_ms
 from hostler.model import (
     Allocation,
     Breaker,
+    Budget,
     Bundle,
     Cooldown,
     Counter,
     Lease,
+    Meter,
     Node,
     OutboxEntry,
     Pool,
@@ -32,6 +34,7 @@ from hostler.model import (
     Settings,
     Shift,
     Sizes,
+    SpendRow,
     TimeZone,
     Token,
     Trace,
@@ -58,9 +61,11 @@ class Fleet:
         self.allocations = Table(Allocation)
         self.breakers = Table(Breaker)
         self.bundles = Table(Bundle)
+        self.budgets = Table(Budget)
         self.cooldowns = Table(Cooldown)
         self.counters = Table(Counter)
         self.leases = Table(Lease)
+        self.meters = Table(Meter)
         self.nodes = Table(Node)
         self.commands = Table(OutboxEntry)
         self.pools = Table(Pool)
@@ -70,6 +75,7 @@ class Fleet:
         self.rollouts = Table(Rollout)
         self.settings_table = Table(Settings)
         self.shifts = Table(Shift)
+        self.spend = Table(SpendRow)
         self.sizes = Table(Sizes)
         self.time_zones = Table(TimeZone)
         self.tokens = Table(Token)

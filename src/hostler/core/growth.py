@@ -11,6 +11,7 @@ from typing import Final
 
 from hostler.base.ids import NodeId
 from hostler.core import aging, limits
+from hostler.core.budgets import hold_back, node_refusal, reserve_ms_of
 from hostler.core.events import EventKind
 from hostler.core.keys import tier_key
 from hostler.core.provider_pauses import paused_until_ms
@@ -66,6 +67,7 @@ def request_node(
             is_spare=is_spare,
             spare_band=spare_band,
             slot_count=pool.slot_count,
+            reserve_ms=reserve_ms_of(pool, tier),
             version=version_of(tier, offer),
         )
     )
@@ -86,8 +88,7 @@ def request_node(
 def growth_obstacle(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> Reason | None:
     """Return why no node of this offer may be asked for now, or `None` when one may.
 
-    Whatever bounds growth is asked here, and so holds for all who grow: counts now, budgets of
-    money where there are any.
+    Whatever bounds growth is asked here, and so holds for all who grow: counts, and money.
     """
     index = txn.fleet.index
     if not pool.is_enabled:
@@ -105,7 +106,14 @@ def growth_obstacle(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> Reason | 
     requested_count = index.nodes_by_pool_phase.count(f"{pool.name}/{NodePhase.REQUESTED.value}")
     if requested_count >= pool.launch_count_max:
         return Reason.LAUNCHES_IN_FLIGHT
-    return _provider_obstacle(txn, tier.provider)
+    obstacle = _provider_obstacle(txn, tier.provider)
+    if obstacle is not None:
+        return obstacle
+    refusal = node_refusal(txn.fleet, pool, tier, offer)
+    if refusal is None:
+        return None
+    hold_back(txn, refusal)
+    return refusal.reason
 
 
 def _provider_obstacle(txn: Txn, provider: str) -> Reason | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hostler.core import outbox
+from hostler.core import books, outbox
 from hostler.core.events import EventKind
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Lease, Node
@@ -77,6 +77,7 @@ def grant_lease(
         is_acknowledged=is_acknowledged,
         expires_at_ms=txn.now_ms + (lease.lease_ms if is_acknowledged else lease.ack_ms or 0),
         ends_at_ms=ends_at_ms,
+        meter=books.lease_meter(txn, lease, node),
     )
 
 
@@ -98,6 +99,7 @@ def settle_lease(txn: Txn, lease: Lease, outcome: LeaseOutcome, detail: str = ""
     after the order to end this one. After an outcome that may leave something behind, nobody
     holds the node again.
     """
+    books.close_lease(txn, lease)
     settled = txn.move(lease, LeaseTrigger.SETTLED, outcome=outcome, outcome_detail=detail)
     txn.emit(
         EventKind.LEASE_SETTLED,
@@ -277,6 +279,7 @@ def end_allocation(txn: Txn, allocation: Allocation, ended: Ended) -> Allocation
     done = txn.move(allocation, AllocationTrigger.ENDED, ended=ended)
     node = txn.fleet.nodes.get(allocation.node_id)
     if node is not None:
+        books.close_allocation(txn, allocation, node)
         _release(txn, node, allocation_count=node.allocation_count - 1)
     return done
 

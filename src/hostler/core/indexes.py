@@ -11,9 +11,22 @@ from hostler.core.lease_index import LeaseIndex
 from hostler.core.pending_index import PendingIndex
 from hostler.core.placement.places import PlaceIndex
 from hostler.core.slot_index import SlotIndex
+from hostler.core.spend_index import SpendIndex
 from hostler.core.tables import SetIndex
 from hostler.core.uses import ReplaceIndex, UseIndex, offer_key
-from hostler.model import Allocation, Lease, Node, OutboxEntry, Pool, Replica, Settings, Token
+from hostler.model import (
+    Allocation,
+    Budget,
+    Lease,
+    Meter,
+    Node,
+    OutboxEntry,
+    Pool,
+    Replica,
+    Settings,
+    SpendRow,
+    Token,
+)
 from hostler.model.allocation import AllocationPhase
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
 from hostler.model.node import Health, NodePhase
@@ -230,14 +243,19 @@ class Indexes(NodeIndexes, WorkIndexes):
         self.commands_by_target = SetIndex[OutboxEntry](_command_bucket)
         """Buckets are `node:ID` for what an agent does and `provider:NAME` for the rest."""
         self.tokens_by_hash = SetIndex[Token](lambda t: t.sha256)
+        self.spend = spend = SpendIndex()
+        """What is used, runs, and is held, by what budgets are about."""
         self._by_kind: dict[str, tuple[_Follow, ...]] = {
-            Node.KIND: self._node_follows,
+            Budget.KIND: (spend.update_budget, leases.waiting.update_budget),
+            Meter.KIND: (spend.update_meter,),
+            Node.KIND: (*self._node_follows, spend.update_node),
             Allocation.KIND: (self.places.follow_allocation, *self._allocation_follows),
             Replica.KIND: (self.places.follow_replica, *self._replica_follows),
             Settings.KIND: (self.replicas_pending.update_settings,),
-            Lease.KIND: _follows(leases),
+            Lease.KIND: (leases.update, spend.update_lease),
             OutboxEntry.KIND: _follows(self.commands_by_target),
-            Pool.KIND: (leases.update_pool,),
+            Pool.KIND: (leases.update_pool, spend.update_pool),
+            SpendRow.KIND: (spend.update_row,),
             Token.KIND: _follows(self.tokens_by_hash),
         }
         self._by_kind_moving: dict[str, tuple[_Follow, ...]] = {

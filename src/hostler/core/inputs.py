@@ -17,6 +17,7 @@ from hostler.base.ids import (
     NodeId,
     ReplicaId,
 )
+from hostler.core.machine_fact import MachineFact
 from hostler.model.allocation import Ended
 from hostler.model.bundle import Fallback, Job, RolloutPolicy, SpreadRule
 from hostler.model.calendar import TimeZone
@@ -26,6 +27,7 @@ from hostler.model.pool import Pool
 from hostler.model.rollout import Steering
 from hostler.model.settings import AGEING_MS, Preemption, ProviderLimits, RecoveryLimits, Retention
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
+from hostler.model.spend import Budget, SpendSettings
 from hostler.model.timetable import Timetable
 from hostler.model.token import Role
 
@@ -61,6 +63,7 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     ageing_ms: int = AGEING_MS
     preemption: Preemption = Preemption()
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
+    spend: SpendSettings = SpendSettings()
 
 
 class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configuration"):
@@ -70,6 +73,7 @@ class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configur
     """Used only when the store is new."""
     settings: FleetSettings
     pools: tuple[Pool, ...]
+    budgets: tuple[Budget, ...] = ()
     time_zones: tuple[TimeZone, ...] = ()
     """Every zone that it names, as the shell read it just now."""
 
@@ -317,19 +321,6 @@ class AlarmRang(Input, frozen=True, kw_only=True, tag="alarm_rang"):
     """The instant that the last step asked for has come. Carries nothing: records know."""
 
 
-class MachineFact(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider says of one machine of ours."""
-
-    machine_id: MachineId
-    node_id: NodeId | None = None
-    """From its label."""
-    epoch: int = 0
-    pool: str = ""
-    tier: str = ""
-    created_at_ms: int = 0
-    hostname: str = ""
-
-
 class Succeeded(msgspec.Struct, frozen=True, kw_only=True, tag="succeeded"):
     """The command did what it asks for.
 
@@ -337,6 +328,8 @@ class Succeeded(msgspec.Struct, frozen=True, kw_only=True, tag="succeeded"):
     """
 
     machines: tuple[MachineFact, ...] = ()
+    ended_at_ms: int | None = None
+    """When the machine that is gone ended, where its provider can say."""
 
 
 class CommandFailed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
@@ -350,6 +343,8 @@ class CommandFailed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     code: str
     message: str = ""
     retry_after_ms: int | None = None
+    machines: tuple[MachineFact, ...] = ()
+    """What was met on the way: a stop by label learns which machine it stops."""
 
 
 Outcome = Succeeded | CommandFailed

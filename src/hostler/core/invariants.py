@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hostler.base.errors import Defect
-from hostler.core import node_invariants, pool_invariants
+from hostler.core import node_invariants, pool_invariants, spend_invariants
+from hostler.core.budgets import lease_refusal
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
 from hostler.core.pool_invariants import Broken
@@ -19,6 +20,7 @@ from hostler.model import (
     Allocation,
     Breaker,
     Lease,
+    Meter,
     Node,
     OutboxEntry,
     Pool,
@@ -55,6 +57,7 @@ def _lease(fleet: Fleet, lease: Lease) -> Iterator[Broken]:
         yield from _waiting(fleet, lease)
     if lease.phase is not LeasePhase.HELD:
         return
+    yield from spend_invariants.of_lease(fleet, lease)
     node = fleet.nodes.get(lease.node_id)
     if node is None or node.phase is NodePhase.RETIRED:
         yield "INV-LEASE-2", "a lease is held on a node that is gone"
@@ -71,7 +74,8 @@ def _waiting(fleet: Fleet, lease: Lease) -> Iterator[Broken]:
     if pool is None or not pool.is_enabled:
         yield "INV-LEASE-6", "a lease waits in a pool that takes no work"
         return
-    if slot_for(fleet, lease) is not None:
+    free = slot_for(fleet, lease)
+    if free is not None and lease_refusal(fleet, pool, lease, free) is None:
         yield "INV-LEASE-7", "a lease waits although a slot that it could use is free"
 
 
@@ -209,6 +213,7 @@ def _node_and_room(fleet: Fleet, node: Node) -> Iterator[Broken]:
     yield from _spread(fleet, node)
     yield from node_invariants.of_machine(fleet, node)
     yield from node_invariants.of_lost(fleet, node)
+    yield from spend_invariants.of_node(fleet, node)
 
 
 _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
@@ -240,6 +245,11 @@ def check_all(fleet: Fleet) -> None:
     """
     for kind in _CHECKS:
         _raise_if_broken(fleet, fleet.tables[kind].in_order())
+    for meter in fleet.meters.in_order():
+        for name, message in spend_invariants.of_meter(fleet, meter):
+            raise Defect(name, message, kind=Meter.KIND, key=meter.key)
+    for name, message in spend_invariants.of_totals(fleet):
+        raise Defect(name, message)
 
 
 def check_changed(fleet: Fleet, delta: Delta) -> None:

@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from hostler.base.encoding import encode
+from hostler.core.bars import Bars
+from hostler.core.line_rules import LineRules
 from hostler.core.slot_index import SlotIndex
 from hostler.core.tables import Line, Order
-from hostler.model import Lease, Pool
+from hostler.model import Budget, Lease, Pool
 from hostler.model.lease import LeasePhase, Share
 from hostler.model.shape import NOTHING_REQUIRED, Requirement
 
@@ -59,32 +61,13 @@ class _Wish:
 class _Key:
     """What one fairness key holds and waits for in one pool."""
 
-    __slots__ = ("groups", "nodes")
+    __slots__ = ("groups", "name", "nodes")
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.nodes: dict[str, int] = {}
         """How many leases it holds, by node."""
         self.groups: dict[str, _Group] = {}
-
-
-class _Rules:
-    """What a pool says about its line."""
-
-    __slots__ = ("cap", "slot_count", "step_ms")
-
-    def __init__(self, pool: Pool) -> None:
-        self.cap = pool.lease_per_key_max
-        self.slot_count = pool.slot_count
-        self.step_ms = pool.line_step_ms
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Rules) and (self.cap, self.slot_count, self.step_ms) == (
-            other.cap,
-            other.slot_count,
-            other.step_ms,
-        )
-
-    __hash__ = None  # type: ignore[assignment]  # compared, never a key
 
 
 class LeaseLine:
@@ -102,7 +85,8 @@ class LeaseLine:
         self._in_line: dict[str, dict[str, _Key]] = {}
         """Keys that somebody waits for."""
         self._counts: dict[str, int] = {}
-        self._rules: dict[str, _Rules] = {}
+        self._bars = Bars()
+        self._rules: dict[str, LineRules] = {}
         self._arrivals: dict[str, dict[str, Lease]] = {}
         """By pool, while nobody else waits there: plain requests in the order of their coming, of
         whom most are served within the step and never need a place in any order."""
@@ -124,7 +108,7 @@ class LeaseLine:
 
     def update_pool(self, key: str, _old: Pool | None, new: Pool | None) -> None:
         """Follow one write of a pool: its rules decide who stands where, and who stands aside."""
-        rules = None if new is None else _Rules(new)
+        rules = None if new is None else LineRules(new)
         if rules == self._rules.get(key):
             return
         self._file(key)
@@ -135,6 +119,14 @@ class LeaseLine:
         for held in self._keys.get(key, {}).values():
             self._arrange(key, held)
 
+    def update_budget(self, _key: str, old: Budget | None, new: Budget | None) -> None:
+        """Follow one write of a budget: a key that it holds back stands aside."""
+        for key, where in self._bars.update(old, new):
+            for pool in [where] if where else sorted({*self._keys, *self._arrivals}):
+                self._file(pool)
+                if key in self._keys.get(pool, {}):
+                    self._arrange(pool, self._keys[pool][key])
+
     def _cap(self, pool: str) -> int | None:
         rules = self._rules.get(pool)
         return None if rules is None else rules.cap
@@ -143,7 +135,7 @@ class LeaseLine:
         pool = lease.pool
         self._counts[pool] = self._counts.get(pool, 0) + 1
         arrivals = self._arrivals.get(pool)
-        if self._cap(pool) is None and _is_plain(lease):
+        if self._cap(pool) is None and not self._bars and _is_plain(lease):
             if arrivals is None and self._counts[pool] == 1:
                 self._arrivals[pool] = {lease_id: lease}
                 return
@@ -221,7 +213,7 @@ class LeaseLine:
             keys = self._keys[pool] = {}
         found = keys.get(fairness_key)
         if found is None:
-            found = keys[fairness_key] = _Key()
+            found = keys[fairness_key] = _Key(fairness_key)
         return found
 
     def _wish(self, lease: Lease, text: str) -> _Wish:
@@ -237,6 +229,8 @@ class LeaseLine:
         cap = None if rules is None else rules.cap
         slot_count = 1 if rules is None else rules.slot_count
         left = None if cap is None else max(0, cap - len(key.nodes)) * slot_count
+        if self._bars.holds(pool, key.name):
+            left = 0
         is_aside = left == 0
         groups = list(key.groups.values())
         if len(groups) > 1 and left:
@@ -308,6 +302,8 @@ class LeaseLine:
         cap, is_free = self._cap(pool), self._slots.is_free
         for name, key in self._in_line[pool].items():
             is_aside = cap is not None and len(key.nodes) >= cap
+            if self._bars.holds(pool, name):
+                continue
             if self._slots.has_keyed(pool, name) or (
                 is_aside and any(is_free(node_id) for node_id in key.nodes)
             ):

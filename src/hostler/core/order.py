@@ -2,8 +2,9 @@
 
 The order is the order of urgency: what may no longer act is stopped before its room is given away;
 what failed is known before anybody asks for the like again; leases and replicas take what is there
-before anything new is bought; the outbox comes last, so that a command that was superseded within
-the step never leaves.
+before anything new is bought; the books follow what was done, and whoever that lets go on is tried
+in another round; the outbox comes last, so that a command that was superseded within the step never
+leaves.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from hostler.core.controllers import (
     retirement,
     rollouts,
     sizing,
+    spending,
     timekeeping,
     timetables,
 )
@@ -84,6 +86,7 @@ CONTROLLERS: Final = tuple(
             sizing,
             retirement,
             orphans,
+            spending,
             retention,
             outbox,
         )

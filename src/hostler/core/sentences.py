@@ -160,6 +160,14 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "The leases of its fairness key are on as many nodes as they may be.",
         "Release some, or raise the pool's lease_per_key_max.",
     ),
+    Reason.BUDGET_SPENT: (
+        "What it could cost does not fit into what a budget has left.",
+        "Wait until the budget begins anew or something is given back; or raise its cap.",
+    ),
+    Reason.BUDGET_IN_USE: (
+        "As much is in use at once as a budget allows.",
+        "Wait for something to end, or raise the budget's concurrent cap.",
+    ),
     Reason.AFFINITY_WAIT: (
         "It waits for one node, which it prefers or requires, and that node is not free.",
         "Nothing; a preference ends after affinity_wait_ms. Or ask without it.",

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hostler.core.budgets import lease_refusal, node_refusal
 from hostler.core.keys import pending_line
 from hostler.core.placement.feasible import PARTICULAR
 from hostler.core.provider_pauses import paused_until_ms
 from hostler.core.sizing_targets import elastic_count, sizes_of
+from hostler.core.slot_choice import slot_for
 from hostler.core.slots import misfit
 from hostler.model import Lease, Pool, Replica
 from hostler.model.node import NodePhase
@@ -62,6 +64,10 @@ def why_waiting(fleet: Fleet, lease: Lease) -> Why:
             f"the leases of key {lease.fairness_key!r} are on {held_count} nodes"
             f" (lease_per_key_max {cap})",
         )
+    free = slot_for(fleet, lease)
+    refusal = None if free is None else lease_refusal(fleet, pool, lease, free)
+    if refusal is not None:
+        return Why(refusal.reason, refusal.detail)
     if lease.is_pinned:
         return Why(Reason.AFFINITY_WAIT, _why_not_there(fleet, lease))
     count_of = fleet.index.nodes_by_pool_phase.count
@@ -76,6 +82,8 @@ def why_waiting(fleet: Fleet, lease: Lease) -> Why:
 
 _SOONEST: Final = (
     Reason.PROVIDER_PAUSED,
+    Reason.BUDGET_IN_USE,
+    Reason.BUDGET_SPENT,
     Reason.OFFER_COOLING_DOWN,
     Reason.GROWTH_STOPPED,
     Reason.LIMIT_REACHED,
@@ -122,11 +130,25 @@ def _why_not_here(fleet: Fleet, pool: Pool, tier: Tier, offers: Sequence[Offer])
     paused_ms = paused_until_ms(fleet, tier.provider)
     if paused_ms is not None:
         return Why(Reason.PROVIDER_PAUSED, f"{tier.provider} is left alone until {paused_ms}")
-    until_at_ms = _cooling_until(fleet, pool, tier, offers)
-    if until_at_ms is None:
+    obstacles = [_obstacle(fleet, pool, tier, offer) for offer in offers]
+    if None in obstacles:
         return None
+    refusal = next((each for each in obstacles if isinstance(each, Why)), None)
+    if refusal is not None:
+        return refusal
+    until_at_ms = min(each for each in obstacles if isinstance(each, int))
     told = f"tier {tier.name} could launch nothing lately, until {until_at_ms}"
     return Why(Reason.OFFER_COOLING_DOWN, told)
+
+
+def _obstacle(fleet: Fleet, pool: Pool, tier: Tier, offer: Offer) -> Why | int | None:
+    """Return why a budget admits no machine of an offer, or until when the offer is left alone."""
+    refusal = node_refusal(fleet, pool, tier, offer)
+    if refusal is not None:
+        return Why(refusal.reason, refusal.detail)
+    cooldown = fleet.cooldowns.get(f"{pool.name}/{tier.name}/{offer.name}")
+    is_cooling = cooldown is not None and cooldown.until_at_ms > fleet.now_ms
+    return cooldown.until_at_ms if cooldown is not None and is_cooling else None
 
 
 def _why_not_there(fleet: Fleet, lease: Lease) -> str:
@@ -142,13 +164,6 @@ def _why_not_there(fleet: Fleet, lease: Lease) -> str:
     if not node.takes_work:
         return f"node {node.node_id} takes no new work, {until}"
     return f"{node.lease_count} of {node.slot_count} slots of {node.node_id} are held, {until}"
-
-
-def _cooling_until(fleet: Fleet, pool: Pool, tier: Tier, offers: Sequence[Offer]) -> int | None:
-    """Return when the first of the offers may be tried again, or `None` if one may be now."""
-    found = [fleet.cooldowns.get(f"{pool.name}/{tier.name}/{offer.name}") for offer in offers]
-    untils = [each.until_at_ms for each in found if each and each.until_at_ms > fleet.now_ms]
-    return min(untils) if len(untils) == len(offers) else None
 
 
 def _in_use(fleet: Fleet, pool: Pool) -> str:

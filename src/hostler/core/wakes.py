@@ -13,11 +13,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hostler.core import aging, limits, silence
+from hostler.core.spend_days import day_at
 from hostler.model import (
     Allocation,
     Breaker,
     Cooldown,
     Lease,
+    Meter,
     Node,
     OutboxEntry,
     ProviderState,
@@ -173,11 +175,16 @@ def _receipt(_fleet: Fleet, receipt: Receipt, _from_ms: int) -> int | None:
     return receipt.expires_at_ms
 
 
+def _meter(fleet: Fleet, meter: Meter, _from_ms: int) -> int | None:
+    return day_at(fleet, meter.as_of_ms).to_at_ms
+
+
 _BY_KIND: dict[str, Callable[[Fleet, Any, int], int | None]] = {
     Allocation.KIND: _allocation,
     Breaker.KIND: _breaker,
     Cooldown.KIND: _cooldown,
     Lease.KIND: _lease,
+    Meter.KIND: _meter,
     Node.KIND: _node,
     OutboxEntry.KIND: _command,
     ProviderState.KIND: _provider,

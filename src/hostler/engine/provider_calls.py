@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import assert_never
 
-from hostler.base.ids import CommandId, NodeId
+from hostler.base.ids import CommandId, MachineId, NodeId
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import CommandFailed, MachineFact, Outcome, Succeeded
+from hostler.core.inputs import CommandFailed, Outcome, Succeeded
+from hostler.core.machine_fact import MachineFact
 from hostler.engine import limits
 from hostler.engine.keys import Keys
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
@@ -17,6 +18,7 @@ from hostler.ports.provider import (
     Provider,
     RequestInvalid,
     Secret,
+    TellsEnds,
 )
 from hostler.providers.registry import Registry, read_options
 
@@ -54,7 +56,9 @@ class ProviderCalls:
                     return await _stop(provider, command)
                 case CheckMachine():
                     found = await provider.get(command.machine_id)
-                    return Succeeded() if found is None else _succeeded(found)
+                    if found is None:
+                        return await _gone(provider, [command.machine_id])
+                    return _succeeded(found)
                 case ListMachines():
                     return _succeeded(*[machine async for machine in provider.list_owned()])
                 case _:
@@ -91,26 +95,34 @@ class ProviderCalls:
 
 async def _stop(provider: Provider, command: StopMachine) -> Outcome:
     """Stop a machine and say whether it is gone: by its id, or by its label if we have no id."""
-    machine_ids = (
-        [command.machine_id]
-        if command.machine_id is not None
-        else [
-            machine.machine_id
-            async for machine in provider.list_owned()
-            if machine.node_id == command.node_id
-        ]
-    )
+    met: list[Machine] = []
+    if command.machine_id is None:
+        owned = provider.list_owned()
+        met = [machine async for machine in owned if machine.node_id == command.node_id]
+    known = [] if command.machine_id is None else [command.machine_id]
+    listed = [machine.machine_id for machine in met]
+    machine_ids = list(dict.fromkeys((*known, *command.met_machine_ids, *listed)))
     is_gone = True
     for machine_id in machine_ids:
         await provider.stop(machine_id)
         is_gone = await provider.get(machine_id) is None and is_gone
     if is_gone:
-        return Succeeded()
+        return await _gone(provider, machine_ids)
     return CommandFailed(
         code="outcome_unknown",
         message="the machine is still stopping",
         retry_after_ms=STILL_STOPPING_MS,
+        machines=tuple(_fact_of(machine) for machine in met),
     )
+
+
+async def _gone(provider: Provider, machine_ids: Sequence[MachineId]) -> Succeeded:
+    """Say that machines are gone, and when the last of them ended if the provider can tell."""
+    ends: list[int] = []
+    if isinstance(provider, TellsEnds):
+        found = [await provider.ended_at_ms(machine_id) for machine_id in machine_ids]
+        ends = [each for each in found if each is not None]
+    return Succeeded(ended_at_ms=max(ends, default=None))
 
 
 def _succeeded(*machines: Machine) -> Succeeded:
@@ -125,5 +137,6 @@ def _fact_of(machine: Machine) -> MachineFact:
         pool=machine.pool,
         tier=machine.tier,
         created_at_ms=machine.created_at_ms,
+        started_at_ms=machine.started_at_ms,
         hostname=machine.hostname,
     )

@@ -18,6 +18,7 @@ from hostler.model.replica import Replica
 from hostler.model.rollout import Rollout
 from hostler.model.settings import Settings
 from hostler.model.sizes import Breaker, Sizes
+from hostler.model.spend import Budget, Meter, SpendRow
 from hostler.model.timetable import Shift
 from hostler.model.token import Token
 from hostler.model.trace import Trace
@@ -27,10 +28,12 @@ KINDS: dict[str, type[Record]] = {
     for kind in (
         Allocation,
         Breaker,
+        Budget,
         Bundle,
         Cooldown,
         Counter,
         Lease,
+        Meter,
         Node,
         OutboxEntry,
         Pool,
@@ -41,6 +44,7 @@ KINDS: dict[str, type[Record]] = {
         Settings,
         Shift,
         Sizes,
+        SpendRow,
         TimeZone,
         Token,
         Trace,
@@ -52,10 +56,12 @@ __all__ = [
     "KINDS",
     "Allocation",
     "Breaker",
+    "Budget",
     "Bundle",
     "Cooldown",
     "Counter",
     "Lease",
+    "Meter",
     "Node",
     "OutboxEntry",
     "Pool",
@@ -67,6 +73,7 @@ __all__ = [
     "Settings",
     "Shift",
     "Sizes",
+    "SpendRow",
     "TimeZone",
     "Token",
     "Trace",

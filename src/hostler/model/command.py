@@ -42,6 +42,8 @@ class StopMachine(Value, frozen=True, kw_only=True, tag="stop_machine"):
     tier: str
     provider: str
     machine_id: MachineId | None
+    met_machine_ids: tuple[MachineId, ...] = ()
+    """Those that attempts by label have met, so that their ends can be asked about."""
 
 
 class CheckMachine(Value, frozen=True, kw_only=True, tag="check_machine"):

@@ -10,6 +10,7 @@ from hostler.base.lifecycle import Lifecycle
 from hostler.model.reason import Reason
 from hostler.model.record import Record
 from hostler.model.shape import NOTHING_REQUIRED, Requirement
+from hostler.model.spend import LeaseMeter
 
 
 class LeasePhase(StrEnum):
@@ -123,6 +124,8 @@ class Lease(Record, frozen=True, kw_only=True):
     expires_at_ms: int | None = None
     ends_at_ms: int | None = None
     """It ends here whatever its heartbeats, where the pool says so."""
+    meter: LeaseMeter | None = None
+    """What it runs up while it is held; `None` where its pool has neither prices nor budgets."""
     retiring_at_ms: int | None = None
     """Its node is to go and what is left on it ends here; its holder has been told. `None`: it may
     stay."""

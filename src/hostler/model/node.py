@@ -218,6 +218,16 @@ class Node(Record, frozen=True, kw_only=True):
     server's. It is not ended before an operator says so."""
     is_stuck: bool = False
     """Its machine has been asked to end for long, and people were told."""
+    started_at_ms: int | None = None
+    """When its machine began to cost: the provider's word, else when we first knew of it."""
+    ended_at_ms: int | None = None
+    """When its machine ended, where the provider has said so."""
+    metered_from_ms: int | None = None
+    """From when the books have it; `None` while they do not."""
+    metered_until_ms: int | None = None
+    """Until when the books have it; `None` while it runs up cost."""
+    reserve_ms: int = 0
+    """Time for which money is kept while it boots: the boot, and the first use of it."""
     is_spare: bool = False
     spare_band: Band | None = None
     slot_count: int = 1

@@ -90,6 +90,8 @@ class Tier(Value, frozen=True, kw_only=True):
     """Longest time from the launch to the agent's hello."""
     options_json: str = "{}"
     """The provider's own options, checked by the provider when the configuration is."""
+    price_microusd_per_hour: int = 0
+    """Of each machine that joins a fixed tier; an elastic tier's offers have their own."""
 
     def reliability_of(self, offer: Offer) -> Reliability:
         """Return whether the provider may take back a machine of an offer."""

@@ -25,6 +25,12 @@ class ProviderState(Record, frozen=True, kw_only=True):
     asked_about: tuple[str, ...] = ()
     """Those of them that were asked for by name since the last list."""
 
+    absent_since_at_ms: dict[str, int] = {}
+    """Since when lists have missed each of them."""
+    unattributed_ms: int = 0
+    """By the last list: time of machines that no record of ours stands for, and of records that no
+    machine stands behind."""
+
     @property
     def key(self) -> str:
         """The provider's name."""

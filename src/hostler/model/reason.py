@@ -48,6 +48,8 @@ class Reason(StrEnum):
     POOL_NOT_CONFIGURED = "pool_not_configured"
     POOL_DISABLED = "pool_disabled"
     KEY_CAP_REACHED = "key_cap_reached"
+    BUDGET_SPENT = "budget_spent"
+    BUDGET_IN_USE = "budget_in_use"
     AFFINITY_WAIT = "affinity_wait"
     BACKING_OFF = "backing_off"
     RESTART_CEILING = "restart_ceiling"

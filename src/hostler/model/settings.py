@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 from hostler.model.disruption import DisruptionBudget
 from hostler.model.pool import Band
 from hostler.model.record import Record, Value
+from hostler.model.spend import SpendSettings
 
 
 class RecoveryLimits(Value, frozen=True, kw_only=True):
@@ -113,6 +114,7 @@ class Settings(Record, frozen=True, kw_only=True):
     """Bounds on moving what runs, over all jobs that each selects."""
     recovery: RecoveryLimits = RecoveryLimits()
     retention: Retention = Retention()
+    spend: SpendSettings = SpendSettings()
 
     @property
     def key(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final, Protocol, runtime_checkable
 
 import msgspec
 
@@ -73,6 +73,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     expires_at_ms: int
     """When it ends itself if its agent never reaches the server."""
     hostname: str = ""
+    started_at_ms: int | None = None
+    """When it began to cost, where that is not when it was created."""
 
 
 class Provider(Protocol):
@@ -114,6 +116,18 @@ class Provider(Protocol):
 
     async def close(self) -> None:
         """Let go of connections and threads. Machines stay."""
+        ...
+
+
+@runtime_checkable
+class TellsEnds(Protocol):
+    """What a provider may offer beside: when a machine of ours that is gone ended.
+
+    Its word goes into the books in place of the instant at which we learnt of it.
+    """
+
+    async def ended_at_ms(self, machine_id: MachineId) -> int | None:
+        """Return when a machine that is gone ended; `None` if that is not remembered."""
         ...
 
 

@@ -18,7 +18,7 @@ from hostler.core.fleet import Fleet
 from hostler.core.inputs import AnyInput, AnyRequest, FullScan
 from hostler.core.replies import Result
 from hostler.core.step import step
-from hostler.model import KINDS, Replica, Trace
+from hostler.model import KINDS, Node, Replica, Trace
 from hostler.model.record import Record
 from hostler.ports.store import Loaded
 from hostler.sim.ceilings import check_ceilings
@@ -42,6 +42,8 @@ class Checkers:
         self._promises = promises
         self._digest_before = ""
         self.step_count = 0
+        self.named: dict[str, None] = {}
+        """Machines that some record has ever named."""
 
     # -- steps -------------------------------------------------------------------------------
 
@@ -52,6 +54,9 @@ class Checkers:
         _hold(fleet)
         if delta.dispatches and not delta.is_durable:
             raise Violation("dispatch_without_commit", "a command leaves that no commit holds")
+        for record in delta.changes.values():
+            if isinstance(record, Node) and record.machine_id is not None:
+                self.named[record.machine_id] = None
         kinds = ",".join(str(type(one).__struct_config__.tag) for one in inputs)
         self._world.log(
             f"step {delta.revision} [{kinds}] changes={len(delta.changes)}"

@@ -13,7 +13,8 @@ from typing import Final, Protocol
 import msgspec
 
 from hostler.base.ids import MachineId, NodeId, numbered
-from hostler.core.inputs import CommandFailed, MachineFact, Outcome, Succeeded
+from hostler.core.inputs import CommandFailed, Outcome, Succeeded
+from hostler.core.machine_fact import MachineFact
 from hostler.engine.provider_calls import STILL_STOPPING_MS
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
 from hostler.sim.world import World
@@ -169,7 +170,9 @@ class Cloud:
             case CheckMachine():
                 found = self.machines.get(command.machine_id)
                 is_there = found is not None and found.exists
-                return Succeeded(machines=(found.fact(),) if found and is_there else ())
+                if found is None or not is_there:
+                    return Succeeded(ended_at_ms=None if found is None else found.gone_at_ms)
+                return Succeeded(machines=(found.fact(),))
             case ListMachines():
                 now_ms = self.world.now_ms
                 listed = [m for m in self.existing() if m.listed_from_ms <= now_ms]
@@ -207,7 +210,9 @@ class Cloud:
             )
         ]
         if not meant:
-            return Succeeded()
+            known = [command.machine_id, *command.met_machine_ids]
+            ends = [self.machines[each].gone_at_ms or 0 for each in known if each in self.machines]
+            return Succeeded(ended_at_ms=max(ends, default=None))
         for machine in meant:
             if not machine.is_stopping:
                 machine.is_stopping = True
@@ -216,6 +221,7 @@ class Cloud:
             code="outcome_unknown",
             message="the machine is still stopping",
             retry_after_ms=STILL_STOPPING_MS,
+            machines=tuple(machine.fact() for machine in meant),
         )
 
     # -- what happens by itself --------------------------------------------------------------

@@ -5,12 +5,25 @@ from __future__ import annotations
 from typing import Final
 
 from hostler.core.inputs import ApplyConfiguration, FleetSettings
+from hostler.model import Budget
 from hostler.model.pool import Offer, Pool, Reliability, Tier, TierKind
 from hostler.model.settings import BronzeVictims, Preemption, RecoveryLimits, Retention
 from hostler.model.shape import Capability, Shape
+from hostler.model.spend import Period, SpendCap
 from hostler.sim.scenario import FleetPlan, PoolPlan, SettingsPlan, TierPlan
 
 FLEET_ID = "f-sim"
+
+BUDGETS = (
+    Budget(
+        name="all",
+        caps=(
+            SpendCap(period=Period.LIFETIME, cost_micros=10**12, node_ms=10**12, held_ms=10**12),
+        ),
+        warn_percents=(1, 2),
+    ),
+)
+"""Wide enough never to hold anything back, so that every check of it runs and nothing waits."""
 
 
 def shape_of(capacity: int) -> Shape:
@@ -31,6 +44,7 @@ def configuration(request_id: str, plan: FleetPlan) -> ApplyConfiguration:
         fleet_id=FLEET_ID,
         settings=_settings(plan.settings),
         pools=tuple(_pool(pool) for pool in plan.pools),
+        budgets=BUDGETS,
     )
 
 

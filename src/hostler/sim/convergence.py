@@ -18,6 +18,7 @@ from hostler.model.node import Health, NodePhase
 from hostler.model.pool import TierKind
 from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase
+from hostler.sim.bill import books_problems
 
 if TYPE_CHECKING:
     from hostler.sim.history import History
@@ -35,6 +36,13 @@ def problems(history: History, fleet: Fleet) -> list[str]:
         *_targets(fleet),
         *_bundles(fleet),
         *_rollouts(fleet),
+        *books_problems(
+            history.cloud,
+            fleet,
+            history.checkers.named,
+            history.world.now_ms,
+            history.server.clock_jumped_ms,
+        ),
     ]
 
 

@@ -53,6 +53,8 @@ class Server:
         self.plan = plan
         self.process: ServerProcess | None = None
         self.clock_offset_ms = 0
+        self.clock_jumped_ms = 0
+        """How far its wall clock has jumped in all, there and back."""
         self.doomed_at: Boundary | None = None
         self.life_count = 0
         self.rng = world.stream("server")
@@ -82,6 +84,7 @@ class Server:
     def jump_clock(self, by_ms: int) -> None:
         """Set the wall clock of the server's host."""
         self.clock_offset_ms += by_ms
+        self.clock_jumped_ms += abs(by_ms)
         self.world.log(f"server clock jumps by {by_ms}")
         if self.process is not None:
             self.process.clock_jumped()

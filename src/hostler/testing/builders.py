@@ -21,9 +21,9 @@ from hostler.core.inputs import (
     CommandFailed,
     CommandSettled,
     FullScan,
-    MachineFact,
     Succeeded,
 )
+from hostler.core.machine_fact import MachineFact
 from hostler.core.replies import Accepted, Refused
 from hostler.core.step import step
 from hostler.core.txn import Txn

@@ -189,6 +189,11 @@ class FakeProvider:
             self._cloud.stop(machine_id, self._clock.now_ms())
         _raise(fault)
 
+    async def ended_at_ms(self, machine_id: MachineId) -> int | None:
+        """See `TellsEnds.ended_at_ms`."""
+        line = self._cloud.bill.get(machine_id)
+        return None if line is None else line.gone_at_ms
+
     async def offers(self) -> Sequence[Offer]:
         """See `Provider.offers`; here every name is good."""
         _raise(await self._cloud.meet("offers"))

@@ -15,10 +15,10 @@ from hostler.core.inputs import (
     FleetSettings,
     FullScan,
     JoinAgent,
-    MachineFact,
     SilenceNoticed,
     SubmitBundle,
 )
+from hostler.core.machine_fact import MachineFact
 from hostler.core.replies import Accepted, Refused
 from hostler.model import Allocation, Node, Pool, Settings
 from hostler.model.bundle import Job

@@ -4,7 +4,8 @@ import pytest
 
 from hostler.base.ids import CommandId, MachineId
 from hostler.core import limits
-from hostler.core.inputs import CommandSettled, FullScan, MachineFact, Succeeded
+from hostler.core.inputs import CommandSettled, FullScan, Succeeded
+from hostler.core.machine_fact import MachineFact
 from hostler.core.outbox import backoff_ms
 from hostler.model.allocation import EndCause
 from hostler.model.node import NodePhase, Origin, RetireReason

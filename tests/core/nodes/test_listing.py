@@ -2,7 +2,8 @@
 
 from hostler.base.ids import MachineId, NodeId
 from hostler.core import limits
-from hostler.core.inputs import EndOrphan, MachineFact
+from hostler.core.inputs import EndOrphan
+from hostler.core.machine_fact import MachineFact
 from hostler.core.replies import Accepted, Refused
 from hostler.model import Counter
 from hostler.model.node import Health, NodePhase, Origin

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from hostler.api.convert.shapes import requirement
+from hostler.core.books import lease_units
 from hostler.core.fleet import Fleet
 from hostler.core.lease_planning import LeasePlan
 from hostler.model import Lease
 from hostler.model.lease import LeasePhase
 from hostler.model.shape import NOTHING_REQUIRED
+from hostler.model.spend import UNITS_PER_MICRO
 from hostler.wire.http import LeasePlanView, LeaseView, RequirementView
 
 _NOTHING = RequirementView()
 
 
-def lease(record: Lease, position: int | None = None) -> LeaseView:
+def lease(record: Lease, now_ms: int, position: int | None = None) -> LeaseView:
     """Show a lease."""
+    cost_units = lease_units(record, now_ms)
     needs_nothing = record.requirement == NOTHING_REQUIRED
     return LeaseView(
         lease_id=record.lease_id,
@@ -49,6 +52,7 @@ def lease(record: Lease, position: int | None = None) -> LeaseView:
         retiring_at_ms_max=record.retiring_at_ms_max,
         outcome=record.outcome,
         outcome_detail=record.outcome_detail,
+        cost_micros=None if cost_units is None else cost_units // UNITS_PER_MICRO,
     )
 
 

@@ -13,6 +13,7 @@ from hostler.api.routes import (
     plans,
     pools,
     rollouts,
+    spend,
     system,
     tokens,
 )
@@ -30,6 +31,7 @@ ROUTES = [
     *leases.ROUTES,
     *execs.ROUTES,
     *tokens.ROUTES,
+    *spend.ROUTES,
     *events.ROUTES,
     *agents.ROUTES,
 ]

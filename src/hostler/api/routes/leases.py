@@ -91,7 +91,7 @@ async def acquire(request: HttpRequest) -> Response[bytes]:
     asked = await body_of(request, AcquireRequest)
     _check_pool(caller, asked.pool)
     accepted = await submit(api, _acquire(request, caller, asked))
-    return answer(views.lease(await _settled(api, accepted.subject_id, asked.wait_ms)))
+    return answer(_shown(api, await _settled(api, accepted.subject_id, asked.wait_ms)))
 
 
 @post(
@@ -168,7 +168,7 @@ async def list_all(request: HttpRequest) -> Response[bytes]:
             and (not pool or found.pool == pool)
             and (not phase or found.phase == phase)
         )
-        return views.lease(found) if is_wanted else None
+        return _shown(api_of(request), found) if is_wanted else None
 
     def keys(fleet: Fleet) -> Iterable[str]:
         if include_ended:
@@ -203,11 +203,11 @@ async def get_one(request: HttpRequest) -> Response[bytes]:
     wait_ms = Query(request).number("wait_ms", most=WAIT_MS_MAX) or 0
     found = await _settled(api, lease_id, wait_ms)
     if found.phase is not LeasePhase.WAITING:
-        return answer(views.lease(found))
+        return answer(_shown(api, found))
 
     def read(fleet: Fleet) -> LeaseView:
         now = fleet.leases.get(lease_id) or found
-        return views.lease(now, views.position(fleet, now))
+        return views.lease(now, api.engine.clock.now_ms(), views.position(fleet, now))
 
     return answer(await api.engine.read(read))
 
@@ -238,7 +238,7 @@ async def heartbeat(request: HttpRequest) -> Response[bytes]:
             **common(request, caller.principal),
         ),
     )
-    return answer(views.lease(record_of(api, Lease, lease_id)))
+    return answer(_shown(api, record_of(api, Lease, lease_id)))
 
 
 @post(
@@ -268,7 +268,7 @@ async def extend(request: HttpRequest) -> Response[bytes]:
             **common(request, caller.principal),
         ),
     )
-    return answer(views.lease(record_of(api, Lease, lease_id)))
+    return answer(_shown(api, record_of(api, Lease, lease_id)))
 
 
 @post(
@@ -326,7 +326,12 @@ async def _end(
             **common(request, caller.principal),
         ),
     )
-    return answer(views.lease(record_of(api, Lease, lease_id)))
+    return answer(_shown(api, record_of(api, Lease, lease_id)))
+
+
+def _shown(api: Api, lease: Lease) -> LeaseView:
+    """Show a lease as it is now."""
+    return views.lease(lease, api.engine.clock.now_ms())
 
 
 ROUTES = [acquire, plan, list_all, get_one, heartbeat, extend, release, revoke]

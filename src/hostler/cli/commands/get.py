@@ -43,6 +43,8 @@ def register(app: typer.Typer) -> None:
         hostler get node n-000001 -o yaml
         hostler get nodes -o name
         hostler get upcoming
+        hostler get spend
+        hostler get spend --by key,day --since 2026-11-01 --csv
         """,
     )(get)
 
@@ -55,7 +57,7 @@ def get(
         typer.Argument(
             metavar="KIND",
             help="bundles, replicas, allocations, nodes, pools, leases, tokens, schedules,"
-            " upcoming, stuck (machines that do not end) or events; short forms (n) will do.",
+            " upcoming, spend, stuck (machines that do not end) or events; short forms will do.",
         ),
     ],
     thing_id: Annotated[str | None, typer.Argument(metavar="ID", help="Only this one.")] = None,
@@ -70,6 +72,22 @@ def get(
     bundle: Annotated[str | None, typer.Option("--bundle", help="Only of this bundle.")] = None,
     pool: Annotated[str | None, typer.Option("--pool", help="Only of this pool.")] = None,
     node: Annotated[str | None, typer.Option("--node", help="Only on this node.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            help="Of spend: pool, tier, offer, key, bundle, day, month, fleet; or several.",
+        ),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="DAY", help="Of spend: first day, 2026-11-01.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="DAY", help="Of spend: last day.")
+    ] = None,
+    is_csv: Annotated[
+        bool, typer.Option("--csv", help="Of spend: as comma-separated values.")
+    ] = False,
 ) -> None:
     """List things of one kind, or one of them.
 
@@ -84,6 +102,23 @@ def get(
     if kind.lower() == "upcoming":
         _upcoming(remote, output, bundle or thing_id)
         return
+    if kind.lower() == "spend":
+        from hostler.cli.spend import say_spend
+
+        say_spend(
+            remote.client,
+            output,
+            by=by,
+            since=since,
+            until=until,
+            pool=pool,
+            is_csv=is_csv,
+            now_ms=now_ms(),
+        )
+        return
+    for value, flag in ((by, "--by"), (since, "--since"), (until, "--until"), (is_csv, "--csv")):
+        if value:
+            raise CommandError(f"{flag} is for spend only", code=ExitCode.BAD_INPUT)
     found, wanted_id = kind_and_id(kind, thing_id)
     filters = Filters(bundle=bundle, node=node, pool=pool, is_all=is_all)
     _refuse_unknown_filters(found, filters)

@@ -126,6 +126,8 @@ def _create(txn: Txn, one: JoinAgent, pool: Pool, tier: Tier) -> None:
             machine_id=one.machine_id,
             hostname=one.hostname,
             slot_count=pool.slot_count,
+            price_microusd_per_hour=tier.price_microusd_per_hour,
+            started_at_ms=txn.now_ms,
         )
     )
     txn.accept(one.request_id, node.node_id)
@@ -145,6 +147,7 @@ def hello(txn: Txn, one: AgentSaidHello) -> None:
             is_link_down=False,
             # A launched machine that is gone stays so; a box of our own has been switched on.
             is_machine_gone=node.is_machine_gone and node.origin is not Origin.JOINED,
+            ended_at_ms=None if node.origin is Origin.JOINED else node.ended_at_ms,
         )
     )
     outbox.make_due(txn, f"node:{node.node_id}")

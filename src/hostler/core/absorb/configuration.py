@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import asdict, replace
 
 from hostler.core import outbox
@@ -13,7 +15,9 @@ from hostler.core.replies import Refused
 from hostler.core.txn import Txn
 from hostler.model import (
     Allocation,
+    Budget,
     Lease,
+    Meter,
     Node,
     Pool,
     ProviderState,
@@ -44,13 +48,14 @@ def apply_configuration(txn: Txn, one: ApplyConfiguration) -> None:
     for pool in list(txn.fleet.pools.in_order()):
         if pool.name not in named:
             is_changed |= _put_pool(txn, replace(pool, is_enabled=False, is_configured=False))
+    is_changed |= _put_budgets(txn, one.budgets)
     txn.accept(one.request_id, Settings.KEY, is_repeat=not is_changed)
     if not is_changed:
         return
     for table in (txn.fleet.cooldowns, txn.fleet.breakers):
         for failed in list(table.in_order()):
             txn.remove(failed)  # whoever changed the configuration may have mended it
-    for kind in (Node, Lease, Allocation, Replica):
+    for kind in (Node, Lease, Allocation, Replica, Meter):
         txn.retime(kind.KIND)
     txn.touch_all()
     txn.emit(EventKind.CONFIGURATION_APPLIED, {"principal": one.principal})
@@ -66,6 +71,26 @@ def _put_settings(txn: Txn, one: ApplyConfiguration) -> bool:
         return False
     txn.put(replace(wanted, generation=generation + (before is not None)))
     return True
+
+
+def _put_budgets(txn: Txn, budgets: Iterable[Budget]) -> bool:
+    """Make these the budgets; what people were told of one that stays is not told again."""
+    wanted = {budget.name: budget for budget in budgets}
+    is_changed = False
+    for before in list(txn.fleet.budgets.in_order()):
+        if before.name not in wanted:
+            txn.remove(before)
+            is_changed = True
+    for name in sorted(wanted):
+        known = txn.fleet.budgets.get(name)
+        budget = wanted[name]
+        if known is not None:
+            as_before = replace(budget, warned=known.warned, held_back_at_ms=known.held_back_at_ms)
+            is_changed |= as_before != known
+            budget = replace(budget, warned=known.warned)
+        is_changed |= known is None
+        txn.put(budget)  # whatever it held back is tried again
+    return is_changed
 
 
 def _put_pool(txn: Txn, pool: Pool) -> bool:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from hostler.core import limits
+from hostler.core.absorb.budget_check import problems_of_budgets
 from hostler.core.absorb.sizes_check import problems_of_sizes
 from hostler.core.inputs import ApplyConfiguration, FleetSettings
 from hostler.core.replies import Problem
@@ -28,6 +29,7 @@ def problems_of(one: ApplyConfiguration) -> list[Problem]:
         found += _pool(f"pools[{number}]", pool)
         zones = [zone.name for zone in one.time_zones]
         found += problems_of_sizes(f"pools[{number}]", pool, zones)
+    found += problems_of_budgets(one.budgets, one.pools)
     return found
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from hostler.base.ids import NodeId
 from hostler.core import outbox
 from hostler.core.events import EventKind
-from hostler.core.inputs import MachineFact
 from hostler.core.machine_commands import has_machine, launch_command_id
+from hostler.core.machine_fact import MachineFact
 from hostler.core.txn import Txn
 from hostler.model import Node
 from hostler.model.node import NodePhase, NodeTrigger, Origin, RetireReason
@@ -24,7 +24,11 @@ def launched(txn: Txn, node_id: NodeId, fact: MachineFact) -> None:
     if node is None or node.phase is NodePhase.RETIRED:
         came_late(txn, node_id, fact)
         return
-    known = {"machine_id": fact.machine_id, "hostname": fact.hostname or node.hostname}
+    known = {
+        "machine_id": fact.machine_id,
+        "hostname": fact.hostname or node.hostname,
+        "started_at_ms": began_at_ms(txn, fact),
+    }
     if node.phase is not NodePhase.REQUESTED:
         txn.change(node, **known)
         return
@@ -35,6 +39,13 @@ def launched(txn: Txn, node_id: NodeId, fact: MachineFact) -> None:
         machine=fact.machine_id,
         launch_ms=txn.now_ms - node.created_at_ms,
     )
+
+
+def met(txn: Txn, node_id: NodeId, fact: MachineFact) -> None:
+    """Write down which machine a node has that was stopped before its launch was answered."""
+    node = txn.fleet.nodes.get(node_id)
+    if node is not None and node.machine_id is None and node.phase is NodePhase.STOPPING:
+        launched(txn, node_id, fact)
 
 
 def came_late(txn: Txn, node_id: str, fact: MachineFact) -> None:
@@ -74,11 +85,17 @@ def _provider_of(txn: Txn, fact: MachineFact) -> str:
     return "" if tier is None else tier.provider
 
 
-def is_gone(txn: Txn, node_id: NodeId) -> None:
-    """Write down the provider's word that a node's machine no longer exists."""
+def is_gone(txn: Txn, node_id: NodeId, ended_at_ms: int | None = None) -> None:
+    """Write down the provider's word that a node's machine no longer exists, and since when."""
     node = txn.fleet.nodes.get(node_id)
     if node is not None and node.phase is not NodePhase.RETIRED:
-        txn.change(node, is_machine_gone=True)
+        txn.change(node, is_machine_gone=True, ended_at_ms=ended_at_ms)
+
+
+def began_at_ms(txn: Txn, fact: MachineFact) -> int:
+    """Return since when a machine costs, by its provider's word where that can be."""
+    told_at_ms = fact.created_at_ms if fact.started_at_ms is None else fact.started_at_ms
+    return min(told_at_ms, txn.now_ms) if told_at_ms > 0 else txn.now_ms
 
 
 def listed(txn: Txn, provider: str, asked_at_ms: int, facts: Iterable[MachineFact]) -> None:
@@ -94,10 +111,13 @@ def listed(txn: Txn, provider: str, asked_at_ms: int, facts: Iterable[MachineFac
     if state is None:
         return
     present = set()
+    unattributed_ms = 0
     for fact in facts:
         present.add(fact.machine_id)
+        unattributed_ms += _unattributed_ms(txn, provider, fact)
         _seen(txn, provider, fact)
     counts = {}
+    since = {}
     for key in txn.fleet.index.nodes_by_provider.keys(provider):
         node = txn.fleet.nodes[key]
         machine_id = node.machine_id
@@ -105,7 +125,39 @@ def listed(txn: Txn, provider: str, asked_at_ms: int, facts: Iterable[MachineFac
             continue
         if machine_id not in present and node.phase_since_at_ms < asked_at_ms:
             counts[str(machine_id)] = state.absent_list_counts.get(machine_id, 0) + 1
-    txn.change(state, listed_at_ms=txn.now_ms, absent_list_counts=counts, asked_about=())
+            since[str(machine_id)] = state.absent_since_at_ms.get(
+                machine_id, max(state.listed_at_ms or 0, node.started_at_ms or 0)
+            )
+    unattributed_ms += sum(txn.now_ms - at_ms for at_ms in since.values())
+    txn.change(
+        state,
+        listed_at_ms=txn.now_ms,
+        absent_list_counts=counts,
+        asked_about=(),
+        absent_since_at_ms=since,
+        unattributed_ms=unattributed_ms,
+    )
+    if unattributed_ms > state.unattributed_ms:
+        txn.emit(
+            EventKind.SPEND_UNATTRIBUTED,
+            {"provider": provider},
+            seconds=unattributed_ms // 1_000,
+            machines_missed=len(since),
+        )
+
+
+def _unattributed_ms(txn: Txn, provider: str, fact: MachineFact) -> int:
+    """Return for how long a listed machine has cost without anybody's counting it."""
+    began_ms = began_at_ms(txn, fact)
+    for key in txn.fleet.index.nodes_by_machine.keys(f"{provider}/{fact.machine_id}"):
+        known = txn.fleet.nodes[key]
+        if known.phase is not NodePhase.RETIRED:
+            return 0
+        began_ms = max(began_ms, known.metered_until_ms or began_ms)
+    node = txn.fleet.nodes.get(fact.node_id)
+    if node is not None and node.machine_id is None and node.phase is not NodePhase.RETIRED:
+        return 0  # its launch is about to be answered
+    return txn.now_ms - began_ms
 
 
 def _seen(txn: Txn, provider: str, fact: MachineFact) -> None:
@@ -139,17 +191,31 @@ def _was_ours(txn: Txn, node_id: str | None) -> bool:
     )
 
 
+def _unbilled_from_ms(txn: Txn, former: Node | None, fact: MachineFact) -> int:
+    """Return since when an orphan costs, so that what its former record has billed is not again."""
+    began_ms = began_at_ms(txn, fact)
+    if former is None or former.machine_id not in (None, fact.machine_id):
+        return began_ms
+    if former.metered_from_ms is None or former.metered_until_ms is None:
+        return began_ms
+    return min(began_ms + former.metered_until_ms - former.metered_from_ms, txn.now_ms)
+
+
 def adopt_orphan(txn: Txn, provider: str, fact: MachineFact, *, is_foreign: bool = False) -> Node:
     """Give a machine that nobody stands for a record, whose only way is out.
 
     One that is foreign counts in no pool, and waits for an operator's word.
     """
+    former = txn.fleet.nodes.get(fact.node_id)
     node = txn.put(
         Node(
             node_id=NodeId(txn.mint("n")),
             pool="" if is_foreign else fact.pool,
             tier="" if is_foreign else fact.tier,
             provider=provider,
+            offer="" if former is None else former.offer,
+            price_microusd_per_hour=0 if former is None else former.price_microusd_per_hour,
+            started_at_ms=_unbilled_from_ms(txn, former, fact),
             origin=Origin.ORPHAN,
             phase=NodePhase.STOPPING,
             phase_since_at_ms=txn.now_ms,

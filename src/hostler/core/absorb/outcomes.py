@@ -6,11 +6,15 @@ controller to act upon. A success is always believed, however late it comes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from hostler.core import holds, outbox
 from hostler.core.absorb import machines
 from hostler.core.inputs import CommandFailed, CommandSettled, Succeeded
+from hostler.core.machine_fact import MachineFact
 from hostler.core.provider_pauses import PAUSING_CODES, pause
 from hostler.core.txn import Txn
 from hostler.model import Allocation, OutboxEntry
@@ -64,10 +68,10 @@ def _succeeded(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> None:
         case LaunchMachine():
             machines.launched(txn, command.node_id, facts[0])
         case StopMachine():
-            machines.is_gone(txn, command.node_id)
+            machines.is_gone(txn, command.node_id, outcome.ended_at_ms)
         case CheckMachine():
             if not facts:
-                machines.is_gone(txn, command.node_id)
+                machines.is_gone(txn, command.node_id, outcome.ended_at_ms)
         case ListMachines():
             machines.listed(txn, command.provider, entry.created_at_ms, facts)
         case StartAllocation():
@@ -88,6 +92,7 @@ def _acknowledged(txn: Txn, command: StartAllocation) -> None:
 
 
 def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
+    entry = _met(txn, entry, outcome.machines)
     if entry.phase is OutboxPhase.DUE:
         return  # its attempt was counted as failed when its patience ended
     if isinstance(entry.command, LaunchMachine) and outcome.code in PAUSING_CODES:
@@ -115,6 +120,17 @@ def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
             pass
         case _:
             assert_never(command)
+
+
+def _met(txn: Txn, entry: OutboxEntry, facts: Sequence[MachineFact]) -> OutboxEntry:
+    """Remember which machines a stop by label has met: they are what is billed."""
+    command = entry.command
+    if not isinstance(command, StopMachine) or not facts:
+        return entry
+    for fact in facts:
+        machines.met(txn, command.node_id, fact)
+    met = dict.fromkeys((*command.met_machine_ids, *(fact.machine_id for fact in facts)))
+    return txn.change(entry, command=replace(command, met_machine_ids=tuple(met)))
 
 
 def _stopped(txn: Txn, command: StopAllocation) -> None:

@@ -1,13 +1,15 @@
 """Leasing: gives free slots to those in line, and ends what has run out of time.
 
-Reads:    leases, nodes (free slots), pools, cooldowns and breakers (why there is no more).
-Writes:   leases (waiting to held or refused, held to settled), nodes (counts, through holds).
+Reads:    leases, nodes (free slots), pools, cooldowns and breakers (why there is no more), budgets.
+Writes:   leases (waiting to held or refused, held to settled), nodes (counts, through holds),
+          budgets (that they hold somebody back).
 Sends:    EndLease (through holds).
 Keeps:    INV-LEASE-1 (no more leases than slots), INV-LEASE-5 (who waits is told why),
           INV-LEASE-6 (nobody waits for a pool that is disabled), INV-LEASE-7 (nor who could be
           served).
 Waits on: Reason.NO_CAPACITY, Reason.MACHINE_STARTING, Reason.LIMIT_REACHED,
-          Reason.OFFER_COOLING_DOWN, Reason.KEY_CAP_REACHED, Reason.AFFINITY_WAIT.
+          Reason.OFFER_COOLING_DOWN, Reason.KEY_CAP_REACHED, Reason.AFFINITY_WAIT,
+          Reason.BUDGET_SPENT, Reason.BUDGET_IN_USE.
 
 New requests join the line and the line is served in order, so nobody is overtaken who could have
 had the slot (G-07). A lease that no free slot fits, or whose key is at its cap, is passed over and
@@ -20,6 +22,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hostler.core import limits
+from hostler.core.budgets import hold_back, lease_refusal, pools_about
 from hostler.core.events import EventKind
 from hostler.core.holds import grant_lease, settle_lease
 from hostler.core.provider_pauses import pools_of_cooldown
@@ -27,11 +30,11 @@ from hostler.core.slot_choice import slot_for
 from hostler.core.slots import could_ever_fit, may_serve_again
 from hostler.core.txn import Txn
 from hostler.core.waiting import why_waiting
-from hostler.model import Breaker, Cooldown, Lease, Node, Pool
+from hostler.model import Breaker, Budget, Cooldown, Lease, Node, Pool
 from hostler.model.lease import LeaseOutcome, LeasePhase, LeaseTrigger
 from hostler.model.reason import Reason
 
-READS: Final = (Lease, Node, Pool, Cooldown, Breaker)
+READS: Final = (Lease, Node, Pool, Cooldown, Breaker, Budget)
 
 
 def reconcile(txn: Txn) -> None:
@@ -52,6 +55,7 @@ def reconcile(txn: Txn) -> None:
     for name in txn.changed_keys(Pool):
         pools[name] = None
         _refuse_unsatisfiable(txn, name)
+    pools.update(dict.fromkeys(pools_about(txn.fleet, txn.changed_keys(Budget))))
     lines = [name for name in pools if line.count(name)]
     for name in lines:
         _serve(txn, name)
@@ -162,6 +166,14 @@ def _grant_next(txn: Txn, pool: Pool) -> bool:
         node = slot_for(fleet, lease)
         if node is None:
             continue
+        refusal = lease_refusal(fleet, pool, lease, node)
+        if refusal is not None:
+            is_news = hold_back(txn, refusal)
+            if lease.reason is not None:
+                _tell(txn, lease, refusal.reason)
+            if is_news and fleet.budgets[refusal.budget].fairness_key:
+                return True  # its key stands aside now, and lets the next one forward
+            continue
         ends_at_ms = None if pool.lease_ms_max is None else txn.now_ms + pool.lease_ms_max
         is_last_use = pool.use_count_max is not None and node.use_count + 1 >= pool.use_count_max
         grant_lease(txn, lease, node, ends_at_ms=ends_at_ms, is_last_use=is_last_use)
@@ -228,5 +240,18 @@ def _explain(txn: Txn, name: str) -> None:
     for lease_id in txn.fleet.index.leases_waiting.fronts(name)[: limits.FRONTS_EXPLAINED_MAX]:
         lease = txn.fleet.leases[lease_id]
         why = why_waiting(txn.fleet, lease)
-        if lease.reason is not why.reason:
-            txn.change(lease, reason=why.reason)
+        _tell(txn, lease, why.reason)
+
+
+def _tell(txn: Txn, lease: Lease, reason: Reason) -> None:
+    """Write down why a lease waits, if that is news.
+
+    What a budget has left depends on other pools too, whose steps do not look at this line. A scan
+    finds such a reason changed and nothing missed, so it leaves the record as it is; whoever asks
+    is told the present state.
+    """
+    of_money = (Reason.BUDGET_SPENT, Reason.BUDGET_IN_USE)
+    if txn.is_scan and (lease.reason in of_money or reason in of_money):
+        return
+    if lease.reason is not reason:
+        txn.change(lease, reason=reason)

@@ -1,6 +1,7 @@
 """Placing: gives each replica that wants one a place, and starts what its node is ready for.
 
-Reads:    replicas, allocations, nodes, bundles, pools, cooldowns, breakers, providers, settings.
+Reads:    replicas, allocations, nodes, bundles, pools, cooldowns, breakers, providers, settings,
+          budgets.
 Writes:   replicas (pending to placed, or why not), allocations (reserved, starting), nodes (held;
           new ones through growth), traces.
 Sends:    StartAllocation `"{allocation_id}/start/{epoch}"`.
@@ -34,6 +35,7 @@ from hostler.core.txn import Txn
 from hostler.model import (
     Allocation,
     Breaker,
+    Budget,
     Bundle,
     Cooldown,
     Node,
@@ -59,6 +61,7 @@ READS: Final = (
     Breaker,
     ProviderState,
     Settings,
+    Budget,
 )
 
 
@@ -109,7 +112,7 @@ def _groups_to_try(
     waiting = txn.fleet.index.replicas_pending.buckets()
     if not waiting:
         return []
-    if any(txn.changed_keys(kind) for kind in (Pool, Cooldown, Breaker, Settings)) or any(
+    if any(txn.changed_keys(kind) for kind in (Pool, Cooldown, Breaker, Settings, Budget)) or any(
         state.launch_next_at_ms is not None for state in txn.changed(ProviderState)
     ):
         return waiting

@@ -1,11 +1,12 @@
 """Sizing: asks for the machines that waiting leases, the warm floor and spares lack; lets go idle.
 
-Reads:    pools, sizes, nodes, leases (the waiting line), cooldowns, breakers, providers.
+Reads:    pools, sizes, nodes, leases (the waiting line), cooldowns, breakers, providers, budgets.
 Writes:   nodes (asks for new ones, designates spares, says why one is to go).
 Sends:    nothing (provisioning launches, retirement stops).
 Keeps:    INV-POOL-1 (neither pool nor tier grows above its maximum).
 Waits on: Reason.LIMIT_REACHED, Reason.LAUNCHES_IN_FLIGHT, Reason.OFFER_COOLING_DOWN,
-          Reason.GROWTH_STOPPED, Reason.PROVIDER_PAUSED, Reason.NO_OFFER_FITS, Reason.NO_CAPACITY.
+          Reason.GROWTH_STOPPED, Reason.PROVIDER_PAUSED, Reason.NO_OFFER_FITS, Reason.NO_CAPACITY,
+          Reason.BUDGET_SPENT, Reason.BUDGET_IN_USE.
 
 Per pool, and by counts only: what is on its way serves waiting leases first and the warm floor
 next. Targets are floors of what is *idle*, whatever is held, and the same floors bound what may be
@@ -20,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hostler.core import growth
+from hostler.core.budgets import pools_about
 from hostler.core.events import EventKind
 from hostler.core.keys import tier_key
 from hostler.core.provider_pauses import pools_let_in, pools_of, pools_of_cooldown
@@ -27,13 +29,13 @@ from hostler.core.sizing_targets import elastic_count, idle_floor, sizes_of
 from hostler.core.slots import misfit
 from hostler.core.txn import Txn
 from hostler.core.uses import Replaceable, Use, offer_key, replaceable_key, use_key, use_of
-from hostler.model import Breaker, Cooldown, Lease, Node, Pool, ProviderState, Sizes
+from hostler.model import Breaker, Budget, Cooldown, Lease, Node, Pool, ProviderState, Sizes
 from hostler.model.node import NodePhase, Origin, RetireReason
 from hostler.model.pool import Offer, Tier, TierKind
 from hostler.model.reason import Reason
 from hostler.model.shape import NOTHING_REQUIRED, Requirement
 
-READS: Final = (Pool, Sizes, Node, Lease, Cooldown, Breaker, ProviderState)
+READS: Final = (Pool, Sizes, Node, Lease, Cooldown, Breaker, ProviderState, Budget)
 
 
 def reconcile(txn: Txn) -> None:
@@ -48,6 +50,7 @@ def reconcile(txn: Txn) -> None:
     names.update(dict.fromkeys(pools_let_in(fleet, nodes, txn.now_ms)))
     for provider in txn.changed_keys(ProviderState):
         names.update(dict.fromkeys(pools_of(fleet, provider)))
+    names.update(dict.fromkeys(pools_about(fleet, txn.changed_keys(Budget))))
     for node in nodes:
         _let_go_unwanted(txn, node)
     for name in txn.changed_keys(Pool):

@@ -57,6 +57,8 @@ WAITS: Final = (
     Reason.PROVIDER_PAUSED,
     Reason.OFFER_COOLING_DOWN,
     Reason.GROWTH_STOPPED,
+    Reason.BUDGET_IN_USE,
+    Reason.BUDGET_SPENT,
     Reason.LIMIT_REACHED,
     Reason.EXCLUDED_RECENT_FAILURE,
     Reason.SPREAD_NODE,

@@ -11,13 +11,14 @@ from hostler.base.encoding import encode
 from hostler.base.units import (
     cores_milli,
     duration_ms,
+    machine_time_ms,
     money_microusd,
     size_bytes,
     time_of_day_ms,
 )
 from hostler.core.inputs import ApplyConfiguration, FleetSettings
 from hostler.engine.time_zones import read_time_zones, time_zone_problem
-from hostler.model import Pool
+from hostler.model import Budget, Pool
 from hostler.model.calendar import Weekday, Window
 from hostler.model.pool import (
     Band,
@@ -38,6 +39,7 @@ from hostler.model.settings import (
     Retention,
 )
 from hostler.model.shape import Capability, Shape
+from hostler.model.spend import Period, SpendCap, SpendSettings
 from hostler.providers.registry import Registry
 from hostler.wire.documents import (
     ConfigDocument,
@@ -47,6 +49,7 @@ from hostler.wire.documents import (
     capability_of,
 )
 from hostler.wire.documents.config import FleetDocument, OfferDocument, PreemptionDocument
+from hostler.wire.documents.spend import BudgetDocument, CapDocument, SpendDocument
 from hostler.wire.documents.windows import WindowDocument, days_of
 from hostler.wire.documents.work import ShapeDocument
 
@@ -72,15 +75,18 @@ def provider_problems(document: ConfigDocument, registry: Registry) -> list[Docu
 def time_zone_problems(document: ConfigDocument) -> list[DocumentProblem]:
     """Return which time zones are not in the zone database, with paths from the root."""
     return [
-        DocumentProblem(
-            path=f"pools.{name}.windows[{index}].time_zone",
-            code="unknown_time_zone",
-            message=problem,
-        )
-        for name, pool in document.pools.items()
-        for index, window in enumerate(pool.windows)
-        if (problem := time_zone_problem(window.time_zone)) is not None
+        DocumentProblem(path=path, code="unknown_time_zone", message=problem)
+        for path, zone in _time_zones(document)
+        if (problem := time_zone_problem(zone)) is not None
     ]
+
+
+def _time_zones(document: ConfigDocument) -> Iterator[tuple[str, str]]:
+    if document.fleet.spend.time_zone != SpendSettings().time_zone:
+        yield "fleet.spend.time_zone", document.fleet.spend.time_zone
+    for name, pool in document.pools.items():
+        for index, window in enumerate(pool.windows):
+            yield f"pools.{name}.windows[{index}].time_zone", window.time_zone
 
 
 def _tiers(document: ConfigDocument) -> Iterator[tuple[str, TierDocument]]:
@@ -105,10 +111,8 @@ def apply_configuration(
         fleet_id=document.fleet.id or new_fleet_id(),
         settings=_settings(document.fleet),
         pools=tuple(_pool(name, pool) for name, pool in sorted(document.pools.items())),
-        time_zones=read_time_zones(
-            (window.time_zone for pool in document.pools.values() for window in pool.windows),
-            now_ms,
-        ),
+        time_zones=read_time_zones((zone for _, zone in _time_zones(document)), now_ms),
+        budgets=tuple(_budget(name, one) for name, one in sorted(document.budgets.items())),
     )
 
 
@@ -147,7 +151,55 @@ def _settings(document: FleetDocument) -> FleetSettings:
             ended_ms=duration_ms(retention.ended),
             decision_count_max=retention.decisions_max,
         ),
+        spend=_spend(document.spend),
     )
+
+
+def _spend(document: SpendDocument) -> SpendSettings:
+    return SpendSettings(
+        currency=document.currency,
+        time_zone=document.time_zone,
+        day_count_max=document.days_max,
+        month_count_max=document.months_max,
+        key_count_max=document.keys_max,
+    )
+
+
+def _budget(name: str, document: BudgetDocument) -> Budget:
+    periods = (
+        (Period.DAILY, document.daily),
+        (Period.MONTHLY, document.monthly),
+        (Period.LIFETIME, document.lifetime),
+    )
+    at_once = document.concurrent
+    return Budget(
+        name=name,
+        pool=document.pool or "",
+        tier=document.tier or "",
+        fairness_key=document.key or "",
+        caps=tuple(_cap(period, cap) for period, cap in periods if cap is not None),
+        micros_per_hour_max=_money(None if at_once is None else at_once.cost_per_hour),
+        node_count_max=None if at_once is None else at_once.nodes,
+        lease_count_max=None if at_once is None else at_once.leases,
+        warn_percents=(80, 100) if document.warn_at is None else tuple(document.warn_at),
+    )
+
+
+def _cap(period: Period, document: CapDocument) -> SpendCap:
+    return SpendCap(
+        period=period,
+        cost_micros=_money(document.cost),
+        node_ms=_machine_time(document.node_time),
+        held_ms=_machine_time(document.lease_time),
+    )
+
+
+def _money(text: str | None) -> int | None:
+    return None if text is None else money_microusd(text)
+
+
+def _machine_time(text: str | None) -> int | None:
+    return None if text is None else machine_time_ms(text)
 
 
 def _preemption(document: PreemptionDocument) -> Preemption:
@@ -223,6 +275,7 @@ def _tier(document: TierDocument) -> Tier:
         lead_ms=None if document.lead is None else duration_ms(document.lead),
         boot_ms=duration_ms(document.boot),
         options_json=encode(document.options).decode(),
+        price_microusd_per_hour=money_microusd(document.price_per_hour),
     )
 
 

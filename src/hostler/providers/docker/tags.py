@@ -62,6 +62,7 @@ def machine_of(container: Mapping[str, Any], fleet_id: str) -> Machine | None:
         created_at_ms=numbers["created_at_ms"],
         expires_at_ms=numbers["expires_at_ms"],
         hostname=str(container["Config"].get("Hostname") or name),
+        started_at_ms=instant_ms(str(container["State"].get("StartedAt") or "")),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
+from hostler.wire.documents.spend import BudgetDocument, SpendDocument
 from hostler.wire.documents.text import Count, CountFromOne, Duration, Money, Name
 from hostler.wire.documents.windows import WindowDocument
 from hostler.wire.documents.work import Document, ShapeDocument
@@ -106,6 +107,7 @@ class FleetDocument(Document, frozen=True, kw_only=True):
     placement: PlacementDocument = PlacementDocument()
     recovery: RecoveryDocument = RecoveryDocument()
     retention: RetentionDocument = RetentionDocument()
+    spend: SpendDocument = SpendDocument()
 
 
 class TlsDocument(Document, frozen=True, kw_only=True):
@@ -162,6 +164,8 @@ class TierDocument(Document, frozen=True, kw_only=True):
     """Cheapest first; elastic tiers must have one."""
     options: dict[str, Any] = {}
     """The provider's own options."""
+    price_per_hour: Money = "0"
+    """Of each machine of a fixed tier; the offers of an elastic one have their own."""
 
 
 class SparesDocument(Document, frozen=True, kw_only=True):
@@ -242,3 +246,5 @@ class ConfigDocument(Document, frozen=True, kw_only=True):
     fleet: FleetDocument = FleetDocument()
     server: ServerDocument = ServerDocument()
     pools: dict[Name, PoolDocument] = {}
+    budgets: dict[Name, BudgetDocument] = {}
+    """How far spend may go."""

@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from hostler.base.errors import Rejected
-from hostler.base.units import duration_ms, local_time_ms
+from hostler.base.units import duration_ms, local_time_ms, money_microusd
 from hostler.wire.documents.bundle import (
     REPLICA_COUNT_MAX,
     BundleDocument,
@@ -29,6 +29,7 @@ from hostler.wire.documents.config import (
     TimingDocument,
 )
 from hostler.wire.documents.problem import DocumentProblem
+from hostler.wire.documents.spend_rules import spend_rules
 from hostler.wire.documents.tree import Plain, child_path
 from hostler.wire.documents.windows import WindowDocument
 
@@ -111,6 +112,7 @@ def rules_of(document: type, fitted: Plain) -> list[DocumentProblem]:
 def _config_rules(parts: _Parts) -> Problems:
     yield from parts.rule("fleet.timing", TimingDocument, _timing)
     yield from parts.rule("server", ServerDocument, _server)
+    yield from spend_rules(parts.value(""))
     for pool in parts.members("pools"):
         yield from parts.rule(pool, PoolDocument, _pool)
         yield from parts.unique(f"{pool}.tiers", "tier")
@@ -203,6 +205,12 @@ def _tier(tier: TierDocument, path: str) -> Problems:
                 "a fixed tier launches nothing; remove `offers` or make it elastic",
             )
         return
+    if money_microusd(tier.price_per_hour):
+        yield _problem(
+            child_path(path, "price_per_hour"),
+            "not_here",
+            "the offers of an elastic tier have prices; a fixed tier has one of its own",
+        )
     for name, is_there, told in (
         ("provider", bool(tier.provider), "who launches its machines"),
         ("node_count_max", tier.node_count_max is not None, "how many machines it may have"),

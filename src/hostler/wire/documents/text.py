@@ -15,6 +15,7 @@ from hostler.base.units import (
     cores_milli,
     duration_ms,
     local_time_ms,
+    machine_time_ms,
     money_microusd,
     size_bytes,
     time_of_day_ms,
@@ -25,6 +26,7 @@ TEXT_KIND: Final = "text_kind"
 
 PARSERS: Final[dict[str, Callable[[str], int]]] = {
     "duration": duration_ms,
+    "machine time": machine_time_ms,
     "size": size_bytes,
     "money": money_microusd,
     "cores": cores_milli,
@@ -59,14 +61,26 @@ Size = Annotated[
 Money = Annotated[
     str,
     Meta(
-        description="US dollars such as 0.35.",
+        description="Money such as 0.35 or 0.35 USD, in the fleet's currency.",
         extra={TEXT_KIND: "money"},
         extra_json_schema={
             "type": ["string", "number"],
-            "pattern": r"^[0-9]{1,9}(\.[0-9]{1,6})?$",
+            "pattern": r"^[0-9]{1,9}(\.[0-9]{1,6})?( *[A-Z]{3})?$",
             "minimum": 0,
         },
     ),
+]
+MachineTime = Annotated[
+    str,
+    Meta(
+        description="Time of machines or leases together, such as 90m, 200h or 1000d.",
+        extra={TEXT_KIND: "machine time"},
+        extra_json_schema={"pattern": r"^([0-9]{1,15}(ms|s|m|h|d))+$"},
+    ),
+]
+Currency = Annotated[
+    str,
+    Meta(description="Three letters such as USD or EUR.", pattern=r"^[A-Z]{3}$"),
 ]
 Cores = Annotated[
     str,

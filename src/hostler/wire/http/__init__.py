@@ -91,6 +91,7 @@ from hostler.wire.http.nodes import (
 )
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
 from hostler.wire.http.shapes import CapabilityView, DeviceView, RequirementView, ShapeView
+from hostler.wire.http.spend import BudgetLineView, SpendView
 
 __all__ = [
     "PROBLEM_MEDIA_TYPE",
@@ -100,6 +101,7 @@ __all__ = [
     "AllocationView",
     "AttemptView",
     "BootFailureView",
+    "BudgetLineView",
     "BundleView",
     "CandidateView",
     "CapabilityView",
@@ -160,6 +162,7 @@ __all__ = [
     "RunStart",
     "SettingsView",
     "ShapeView",
+    "SpendView",
     "SpreadView",
     "StatusView",
     "StopView",

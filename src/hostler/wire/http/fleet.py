@@ -81,6 +81,7 @@ class SettingsView(msgspec.Struct, frozen=True, kw_only=True):
     preemption: dict[str, Any]
     recovery: dict[str, Any]
     retention: dict[str, Any]
+    spend: dict[str, Any]
 
 
 class ConfigView(msgspec.Struct, frozen=True, kw_only=True):

@@ -90,6 +90,8 @@ class LeaseView(msgspec.Struct, frozen=True, kw_only=True):
     """How late it may be extended to."""
     outcome: str | None
     outcome_detail: str
+    cost_micros: int | None
+    """What it has cost so far; `null` where its pool has neither prices nor budgets."""
 
 
 class HeartbeatRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
