@@ -155,7 +155,7 @@ def test_s_100_an_agent_that_speaks_is_believed_more_than_its_provider(stable: N
 def test_a_machine_with_the_name_of_a_node_that_never_was_is_held_until_told(
     stable: NewStable,
 ) -> None:
-    world = stable(a_pool(), a_launched_node(), OURS)
+    world = stable(a_pool(warm_count=1), a_launched_node(), OURS)
     world.advance(GRACE_MS)
     stranger = a_machine(node_id="n-999999")
     world.list(world.machine(world.node()), stranger)
