@@ -23,7 +23,7 @@ from hostler.core.placement.demand import demand_of
 from hostler.core.placement.walk import Verdict, decide
 from hostler.core.step import step
 from hostler.model import Node, Replica, Settings
-from hostler.model.bundle import SpreadOver, SpreadRule
+from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.replica import ReplicaPhase
 from hostler.model.shape import Capability, CapabilityRequest, Device, Requirement, Shape
 from hostler.testing.builders import a_fixed_tier, a_job, a_node, a_pool

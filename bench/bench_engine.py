@@ -23,7 +23,8 @@ from hostler.base.ids import (
     replica_id,
     role_of,
 )
-from hostler.core.inputs import AcquireLease, ApplyConfiguration, FleetSettings, ReleaseLease
+from hostler.core.fleet_settings import FleetSettings
+from hostler.core.inputs import AcquireLease, ApplyConfiguration, ReleaseLease
 from hostler.core.placement.demand import demand_digest
 from hostler.core.replies import Accepted
 from hostler.engine.clock import SystemClock

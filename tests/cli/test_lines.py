@@ -15,9 +15,11 @@ from hostler.wire.http import (
     DecisionView,
     EventView,
     ExplainView,
+    HurtView,
     NodeView,
     PlannedReplica,
     PlanView,
+    ProtectionView,
 )
 from hostler.wire.http.explain import ChangeView, WayView, WhyView
 from hostler.wire.http.nodes import CordonView
@@ -29,7 +31,7 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> None:
     time.tzset()
 
 
-UNCHANGED = "nothing was changed"
+UNCHANGED = "nothing was changed (revision 1)"
 
 EVENT = EventView(
     seq=7,
@@ -108,6 +110,11 @@ def test_a_plan_says_what_would_become_of_each_replica() -> None:
         ],
         launch_count=1,
         launch_microusd_per_hour=100_000,
+        protection=ProtectionView(
+            is_protected=False,
+            hurts=[HurtView(kind="zone", name="a", replicas={"b/j/0": "no_capacity"})],
+            unplaced=["b/j/2"],
+        ),
     )
     assert plan_lines(view) == [
         "bundle b would change",
@@ -116,6 +123,7 @@ def test_a_plan_says_what_would_become_of_each_replica() -> None:
         "  + b/j/2   waits: no_capacity: 2 of 4",
         "            studio/own: 2 looked at",
         "  - b/j/10  gone, degraded by spread_zone",
+        "  ! not protected: without zone a no place for b/j/0 (no_capacity)",
         "4 replicas, 1 would wait, 1 machine would be launched for $0.10 an hour; " + UNCHANGED,
     ]
 

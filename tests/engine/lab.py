@@ -14,12 +14,12 @@ from typing import Any
 
 from hostler.base.errors import Failed
 from hostler.core.fleet import Fleet
+from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import (
     AcquireLease,
     AnyRequest,
     ApplyConfiguration,
     DeleteBundle,
-    FleetSettings,
     ReleaseLease,
     SubmitBundle,
 )

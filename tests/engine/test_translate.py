@@ -21,8 +21,9 @@ from hostler.engine.translate import (
 from hostler.engine.translate.bundles import requirement
 from hostler.model import Allocation, Settings
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
-from hostler.model.bundle import Fallback, SpreadOver, SpreadRule
+from hostler.model.bundle import Fallback
 from hostler.model.command import StartAllocation
+from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.launch import (
     AtOnceReadiness,
     DelayReadiness,
@@ -367,7 +368,9 @@ pools:
 
 
 def test_policies_of_placement_say_the_same_as_their_document() -> None:
-    request = apply_configuration(read_config(POLICIES).require(), request_id="r", principal="ann")
+    request = apply_configuration(
+        read_config(POLICIES).require(), request_id="r", principal="ann", now_ms=0
+    )
     assert request.settings.ageing_ms == 600_000
     assert request.settings.preemption == Preemption(
         bands=(Band.GOLD,),

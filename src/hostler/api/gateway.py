@@ -12,7 +12,7 @@ from hostler.api.errors import HttpRequest, Invalid, missing, refused
 from hostler.api.http import idempotency_key_of, raw_body
 from hostler.base.errors import Defect
 from hostler.core.inputs import AnyRequest
-from hostler.core.replies import Accepted, Refused
+from hostler.core.replies import Accepted, Refused, Result
 from hostler.model.record import Record
 from hostler.wire.documents import BundleDocument, check_value
 from hostler.wire.http import ProblemError
@@ -35,7 +35,16 @@ async def submit(api: Api, request: AnyRequest) -> Accepted:
         Denied: The core refused it.
         Failed: It could not be made durable, or the engine has stopped.
     """
-    match await api.engine.submit(request):
+    return accepted_of(await api.engine.submit(request))
+
+
+def accepted_of(result: Result) -> Accepted:
+    """Return a good answer.
+
+    Raises:
+        Denied: The core refused it.
+    """
+    match result:
         case Accepted() as accepted:
             return accepted
         case Refused() as refusal:

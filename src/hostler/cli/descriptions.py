@@ -6,14 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
 from hostler.base.units import format_duration
-from hostler.cli.lease_descriptions import (
-    clean_up_text,
-    lease_lines,
-    requirement_text,
-    tenant_text,
-)
+from hostler.cli.lease_descriptions import clean_up_text, lease_lines, tenant_text
 from hostler.cli.lives import moves_to, restarts_text
 from hostler.cli.output import At, Cell, Column, fields, table
+from hostler.cli.protection_text import protected_text
 from hostler.cli.remote import now_ms
 from hostler.cli.tables import (
     ALLOCATION_COLUMNS,
@@ -23,9 +19,11 @@ from hostler.cli.tables import (
     money_text,
     node_state,
     node_use,
+    reported_text,
     shape_text,
     stop_answer,
 )
+from hostler.cli.where_text import requirement_text, spread_text, where_text
 from hostler.wire.http import (
     AllocationView,
     BootFailureView,
@@ -39,7 +37,6 @@ from hostler.wire.http import (
     OfferView,
     PoolView,
     ReplicaView,
-    SpreadView,
     TierView,
     TokenView,
 )
@@ -100,10 +97,6 @@ def note_line(note: NoteView) -> str:
     return f"{note.reason}{detail} ({note.by})"
 
 
-def _spread_text(spread: SpreadView) -> str:
-    return f"{spread.over}{'' if spread.is_required else ' if possible'}"
-
-
 def _until(at_ms: int) -> str:
     return format_duration(max(0, at_ms - now_ms()))
 
@@ -131,7 +124,8 @@ def _node(client: SyncClient, view: NodeView) -> list[str]:
         ("Zone", view.zone),
         ("Reliability", view.reliability),
         ("Price", _money(view.price_microusd_per_hour)),
-        ("Has", shape_text(view.shape) if view.is_inventory_reported else "not reported yet"),
+        ("Has", reported_text(view)),
+        ("Labels", ", ".join(f"{name}={value}" for name, value in view.labels.items())),
         ("Used for", node_use(view) or "nothing"),
         ("Leases served", view.use_count),
         ("Being cleaned up", f"{view.cleaning_count} slots" if view.cleaning_count else None),
@@ -265,7 +259,14 @@ def _bundle(client: SyncClient, view: BundleView) -> list[str]:
         ("Starts", "all at once, or not" if view.is_gang else None),
         ("Copies of each job", view.replica_count),
         ("Ready", f"{view.ready_count} of {view.desired_count}"),
-        ("Apart", ", ".join(map(_spread_text, view.spread))),
+        ("Apart", ", ".join(map(spread_text, view.spread))),
+        ("Backup apart", None if view.backup_apart is None else spread_text(view.backup_apart)),
+        (
+            "Where",
+            "; ".join(f"{job.name}: {told}" for job in view.jobs if (told := where_text(job))),
+        ),
+        ("Protected", protected_text(view)),
+        ("Together", "the jobs of one copy on one node" if view.is_colocated else None),
         ("Labels", ", ".join(f"{name}={value}" for name, value in view.labels.items())),
         ("Generation", view.generation),
         ("Submitted by", view.submitted_by),

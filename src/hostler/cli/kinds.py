@@ -41,6 +41,8 @@ V = TypeVar("V")
 class Filters:
     """What narrows a list; not every kind knows every one."""
 
+    is_wide: bool = False
+    """What costs more to find out is wanted, too."""
     bundle: str | None = None
     node: str | None = None
     pool: str | None = None
@@ -126,7 +128,7 @@ BUNDLES: Final[Kind[BundleView]] = Kind(
     noun="bundle",
     plural="bundles",
     short=("b",),
-    listed=lambda client, _: client.bundles(),
+    listed=lambda client, filters: client.bundles(protection=filters.is_wide),
     fetched=lambda client, bundle_id: client.bundle(bundle_id),
     id_of=lambda view: view.bundle_id,
     columns=BUNDLE_COLUMNS,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hostler.base.units import format_duration, format_size
+from hostler.base.units import format_duration
 from hostler.cli.output import At, fields
 from hostler.cli.remote import now_ms
-from hostler.cli.tables import cores_text
-from hostler.wire.http import CleanUpView, LeaseView, RequirementView, TenantView
+from hostler.cli.where_text import requirement_text
+from hostler.wire.http import CleanUpView, LeaseView, TenantView
 
 
 def lease_lines(view: LeaseView) -> list[str]:
@@ -69,18 +69,3 @@ def _near_text(view: LeaseView) -> str | None:
         return f"{view.affinity_node_id} and no other"
     waits = format_duration(view.affinity_wait_ms) if view.affinity_wait_ms else ""
     return f"{view.affinity_node_id}{f', for {waits}' if waits else ''}"
-
-
-def requirement_text(requirement: RequirementView) -> str:
-    """Write what work needs on one line."""
-    parts = []
-    if requirement.capacity:
-        parts.append(f"capacity {requirement.capacity}")
-    if requirement.cores_milli:
-        parts.append(f"{cores_text(requirement.cores_milli)} cores")
-    if requirement.memory_bytes:
-        parts.append(format_size(requirement.memory_bytes))
-    for one in requirement.capabilities:
-        attributes = " ".join(f"{name}={value}" for name, value in one.attributes.items())
-        parts.append(f"{one.count} {one.name}" + (f" ({attributes})" if attributes else ""))
-    return ", ".join(parts) or "nothing"

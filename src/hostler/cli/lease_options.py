@@ -86,7 +86,7 @@ def wishes(
 def requirement(needs: Sequence[str]) -> RequirementView:
     """Read `cores=2`, `memory=4GiB`, `capacity=3` and capabilities such as `gpu=1` or `avx512`."""
     from hostler.base.units import cores_milli, size_bytes
-    from hostler.wire.http import CapabilityView, RequirementView
+    from hostler.wire.http import RequirementView, WishView
 
     fields: dict[str, int] = {}
     capabilities = []
@@ -100,7 +100,7 @@ def requirement(needs: Sequence[str]) -> RequirementView:
             case "capacity":
                 fields["capacity"] = _count(amount, need)
             case _:
-                capabilities.append(CapabilityView(name=name, count=_count(amount, need)))
+                capabilities.append(WishView(name=name, count=_count(amount, need)))
     return RequirementView(**fields, capabilities=capabilities)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from hostler.base.units import format_size
 from hostler.cli.output import At, Column
+from hostler.cli.protection_text import protected_text
 
 if TYPE_CHECKING:
     from hostler.wire.http import (
@@ -48,6 +49,25 @@ def shape_text(shape: ShapeView) -> str:
         parts.append(format_size(shape.memory_bytes))
     parts += [f"{one.count} {one.name}" for one in shape.capabilities or ()]
     return ", ".join(parts)
+
+
+def reported_text(node: NodeView) -> str:
+    """Write what a node has, and what its agent has not said: that is neither nothing nor free."""
+    if not node.is_inventory_reported:
+        return "not reported yet"
+    shape = node.shape
+    missing = [
+        name
+        for name, value in (
+            ("capacity", shape.capacity),
+            ("cores", shape.cores_milli),
+            ("memory", shape.memory_bytes),
+            ("capabilities", shape.capabilities),
+        )
+        if value is None
+    ]
+    parts = [shape_text(shape)] if shape_text(shape) else []
+    return ", ".join([*parts, *(f"{name} not reported" for name in missing)])
 
 
 def node_state(node: NodeView) -> str:
@@ -163,6 +183,7 @@ BUNDLE_COLUMNS: Final[tuple[Column[BundleView], ...]] = (
     Column("PENDING", lambda view: view.pending_count),
     Column("FAILED", lambda view: view.failed_count),
     Column("SINCE", lambda view: At(view.phase_since_at_ms)),
+    Column("PROTECTED", protected_text, is_wide=True),
     Column("GENERATION", lambda view: view.generation, is_wide=True),
     Column("JOBS", lambda view: ",".join(job.name for job in view.jobs), is_wide=True),
     Column("BY", lambda view: view.submitted_by, is_wide=True),

@@ -11,17 +11,25 @@ from hostler.wire.http import BundleView, PlanView, ReplicaView, RolloutView, Up
 class BundleClient(Paging):
     """What can be asked of bundles; `Client` adds the rest."""
 
-    async def submit_bundle(self, document: BundleDocument) -> BundleView:
-        """Create a bundle, or change what is desired of one."""
-        return await self._transport.send(calls.submit_bundle(document))
+    async def submit_bundle(self, document: BundleDocument, *, at: int | None = None) -> BundleView:
+        """Create a bundle, or change what is desired of one.
+
+        Args:
+            document: The bundle.
+            at: The revision of a plan: what comes of it must be what was planned, or it is refused.
+        """
+        return await self._transport.send(calls.submit_bundle(document, at=at))
 
     async def plan_bundle(self, document: BundleDocument) -> PlanView:
         """Return what would follow from submitting a bundle; changes nothing."""
         return await self._transport.send(calls.plan_bundle(document))
 
-    async def bundles(self) -> list[BundleView]:
-        """Return all bundles."""
-        return await self._all(lambda cursor: calls.bundles(limit=PAGE_COUNT, cursor=cursor))
+    async def bundles(self, *, protection: bool = False) -> list[BundleView]:
+        """Return all bundles; if asked, with the losses that each would not survive."""
+        given = {"protection": "true"} if protection else {}
+        return await self._all(
+            lambda cursor: calls.bundles(limit=PAGE_COUNT, cursor=cursor, **given)
+        )
 
     async def bundle(self, bundle_id: str) -> BundleView:
         """Return one bundle."""

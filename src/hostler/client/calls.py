@@ -27,6 +27,7 @@ from hostler.wire.http import (
     ExplainView,
     ExtendRequest,
     HeartbeatRequest,
+    LabelsRequest,
     LeasePlanView,
     LeaseView,
     NodeView,
@@ -160,9 +161,12 @@ def budgets(**params: Any) -> Call[Page[BudgetLineView]]:
 # -- bundles ------------------------------------------------------------------------------------
 
 
-def submit_bundle(document: BundleDocument, *, key: str | None = None) -> Call[BundleView]:
-    """Create a bundle, or change what is desired of one."""
-    return _post("/v1/bundles", BundleView, document, key=key)
+def submit_bundle(
+    document: BundleDocument, *, at: int | None = None, key: str | None = None
+) -> Call[BundleView]:
+    """Create a bundle, or change what is desired of one; `at`: as planned at that revision."""
+    path = "/v1/bundles" if at is None else f"/v1/bundles?at={at}"
+    return _post(path, BundleView, document, key=key)
 
 
 def plan_bundle(document: BundleDocument) -> Call[PlanView]:
@@ -271,6 +275,12 @@ def cordon_node(node_id: str, reason: str = "") -> Call[NodeView]:
 def end_orphan(node_id: str) -> Call[NodeView]:
     """End a machine that was held back because nobody knows whose it is."""
     return _post(f"/v1/nodes/{segment(node_id)}/end", NodeView)
+
+
+def label_node(node_id: str, labels: dict[str, str]) -> Call[NodeView]:
+    """Give a node labels; an empty value takes one away."""
+    body = LabelsRequest(labels=labels)
+    return _post(f"/v1/nodes/{segment(node_id)}/labels", NodeView, body)
 
 
 def uncordon_node(node_id: str) -> Call[NodeView]:

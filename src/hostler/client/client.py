@@ -192,6 +192,10 @@ class Client(BundleClient, Questions):
         """End a machine that was held back because nobody knows whose it is."""
         return await self._transport.send(calls.end_orphan(node_id))
 
+    async def label_node(self, node_id: str, labels: dict[str, str]) -> NodeView:
+        """Give a node labels; an empty value takes one away."""
+        return await self._transport.send(calls.label_node(node_id, labels))
+
     async def uncordon_node(self, node_id: str) -> NodeView:
         """Let new work onto a node again; ends its drain too."""
         return await self._transport.send(calls.uncordon_node(node_id))

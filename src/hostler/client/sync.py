@@ -277,6 +277,10 @@ class SyncClient(SyncBundleClient):
         """As `Client.end_orphan`."""
         return self._loop.run(self._client.end_orphan(node_id))
 
+    def label_node(self, node_id: str, labels: dict[str, str]) -> NodeView:
+        """As `Client.label_node`."""
+        return self._loop.run(self._client.label_node(node_id, labels))
+
     def uncordon_node(self, node_id: str) -> NodeView:
         """As `Client.uncordon_node`."""
         return self._loop.run(self._client.uncordon_node(node_id))

@@ -18,17 +18,17 @@ class SyncBundleClient:
     _loop: _Loop
     _client: Client
 
-    def submit_bundle(self, document: BundleDocument) -> BundleView:
+    def submit_bundle(self, document: BundleDocument, *, at: int | None = None) -> BundleView:
         """As `Client.submit_bundle`."""
-        return self._loop.run(self._client.submit_bundle(document))
+        return self._loop.run(self._client.submit_bundle(document, at=at))
 
     def plan_bundle(self, document: BundleDocument) -> PlanView:
         """As `Client.plan_bundle`."""
         return self._loop.run(self._client.plan_bundle(document))
 
-    def bundles(self) -> list[BundleView]:
+    def bundles(self, *, protection: bool = False) -> list[BundleView]:
         """As `Client.bundles`."""
-        return self._loop.run(self._client.bundles())
+        return self._loop.run(self._client.bundles(protection=protection))
 
     def bundle(self, bundle_id: str) -> BundleView:
         """As `Client.bundle`."""

@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from hostler.core.admissible_rules import rule_problems
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import SubmitBundle
 from hostler.core.limits import JOB_COUNT_MAX, REPLICA_COUNT_MAX
 from hostler.core.placement.buy import hopeless_parts
+from hostler.core.placement.demand import together
 from hostler.core.replies import Problem
-from hostler.model.bundle import Job
 from hostler.model.launch import (
     AtOnceReadiness,
     DelayReadiness,
@@ -72,12 +73,7 @@ def _bundle_problems(one: SubmitBundle) -> Iterator[Problem]:
     if not 1 <= one.replica_count <= REPLICA_COUNT_MAX:
         message = f"choose a number from 1 to {REPLICA_COUNT_MAX}"
         yield _problem("replica_count", "out_of_range", message)
-    seen: set[str] = set()
-    for number, rule in enumerate(one.spread):
-        if rule.over in seen:
-            message = f"there is a rule over {rule.over.value} already"
-            yield _problem(f"spread[{number}].over", "duplicate", message)
-        seen.add(rule.over)
+    yield from rule_problems(one)
 
 
 def _timetable_problems(fleet: Fleet, one: SubmitBundle) -> Iterator[Problem]:
@@ -128,7 +124,9 @@ def _job_problems(fleet: Fleet, one: SubmitBundle) -> Iterator[Problem]:
         wrong = list(_requirement_problems(f"{path}.requirement", job.requirement))
         yield from wrong
         if not wrong and tiers:
-            yield from _hopes(f"{path}.requirement", job, tiers)
+            yield from _hopes(f"{path}.requirement", job.requirement, tiers)
+    if one.is_colocated and tiers and len(one.jobs) > 1:
+        yield from _hopes("jobs", together(one.jobs), tiers)
 
 
 def _tiers(fleet: Fleet, one: SubmitBundle) -> list[Tier]:
@@ -136,8 +134,8 @@ def _tiers(fleet: Fleet, one: SubmitBundle) -> list[Tier]:
     return [tier for pool in pools if pool is not None for tier in pool.tiers]
 
 
-def _hopes(path: str, job: Job, tiers: Sequence[Tier]) -> Iterator[Problem]:
-    parts = hopeless_parts(job.requirement, list(tiers))
+def _hopes(path: str, requirement: Requirement, tiers: Sequence[Tier]) -> Iterator[Problem]:
+    parts = hopeless_parts(requirement, list(tiers))
     if parts is None:
         return
     message = "no offer of these pools has as much, and they have no fixed tier"

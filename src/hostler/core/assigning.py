@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from hostler.base.errors import Defect
-from hostler.base.ids import AllocationId, NodeId
+from hostler.base.ids import AllocationId
 from hostler.core import growth, holds
 from hostler.core.events import EventKind
 from hostler.core.keys import bundle_phase_key
@@ -31,7 +31,7 @@ _RETENTION = Retention()
 
 def assign(
     txn: Txn, replica: Replica, bundle: Bundle, job: Job, verdict: Verdict, option: Option
-) -> NodeId:
+) -> Allocation:
     """Give a replica the place that was chosen, asking for its machine where there is none."""
     if replica.claim is not None:
         txn.touch(Node.KIND, replica.claim.node_id)  # whatever is left there is open to others
@@ -66,7 +66,7 @@ def assign(
     _take_place(txn, replica, allocation, bundle.generation)
     _tell(txn, allocation, node, is_recovery=replica.is_recovery)
     _trace(txn, replica, verdict, allocation)
-    return node.node_id
+    return allocation
 
 
 def _held_until(txn: Txn, bundle: Bundle) -> int | None:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
+from hostler.core.debt_index import DebtIndex
 from hostler.core.keys import bundle_phase_key, tier_key
 from hostler.core.lease_index import LeaseIndex
+from hostler.core.peer_index import PeerIndex
 from hostler.core.pending_index import PendingIndex
 from hostler.core.placement.places import PlaceIndex
 from hostler.core.slot_index import SlotIndex
@@ -17,6 +19,7 @@ from hostler.core.uses import ReplaceIndex, UseIndex, offer_key
 from hostler.model import (
     Allocation,
     Budget,
+    Bundle,
     Lease,
     Meter,
     Node,
@@ -209,6 +212,8 @@ class WorkIndexes:
         self.replicas_by_bundle_phase = SetIndex[Replica](
             lambda r: bundle_phase_key(r.bundle_id, r.phase)
         )
+        self.replicas_in_debt = DebtIndex()
+        """In `all`: those whose place breaks a rule, who is looked at last first."""
         self._allocation_follows = _follows(
             self.allocations_by_node,
             self.allocations_by_replica,
@@ -225,6 +230,7 @@ class WorkIndexes:
             self.replicas_claiming,
             self.replicas_preempted,
             self.replicas_pending,
+            self.replicas_in_debt,
             self.replicas_placeable,
             self.replicas_migrating,
         )
@@ -240,6 +246,8 @@ class Indexes(NodeIndexes, WorkIndexes):
         self.leases_held = leases.held
         self.leases_over = leases.over
         self.leases_waiting = leases.waiting
+        self.peers = PeerIndex()
+        """Bundles by their labels, and by the wishes of others about them."""
         self.commands_by_target = SetIndex[OutboxEntry](_command_bucket)
         """Buckets are `node:ID` for what an agent does and `provider:NAME` for the rest."""
         self.tokens_by_hash = SetIndex[Token](lambda t: t.sha256)
@@ -254,7 +262,8 @@ class Indexes(NodeIndexes, WorkIndexes):
             Settings.KIND: (self.replicas_pending.update_settings,),
             Lease.KIND: (leases.update, spend.update_lease),
             OutboxEntry.KIND: _follows(self.commands_by_target),
-            Pool.KIND: (leases.update_pool, spend.update_pool),
+            Bundle.KIND: _follows(self.peers),
+            Pool.KIND: (leases.update_pool, self.places.follow_pool, spend.update_pool),
             SpendRow.KIND: (spend.update_row,),
             Token.KIND: _follows(self.tokens_by_hash),
         }
@@ -278,7 +287,14 @@ _Follow = Callable[[str, Any, Any], None]
 
 
 def _follows(
-    *indexes: SetIndex[Any] | PendingIndex | SlotIndex | UseIndex | ReplaceIndex | LeaseIndex,
+    *indexes: SetIndex[Any]
+    | DebtIndex
+    | PendingIndex
+    | SlotIndex
+    | UseIndex
+    | ReplaceIndex
+    | LeaseIndex
+    | PeerIndex,
 ) -> tuple[_Follow, ...]:
     return tuple(index.update for index in indexes)
 

@@ -17,17 +17,18 @@ from hostler.base.ids import (
     NodeId,
     ReplicaId,
 )
+from hostler.core.fleet_settings import FleetSettings
 from hostler.core.machine_fact import MachineFact
 from hostler.model.allocation import Ended
-from hostler.model.bundle import Fallback, Job, RolloutPolicy, SpreadRule
+from hostler.model.bundle import Fallback, Job, RolloutPolicy
 from hostler.model.calendar import TimeZone
+from hostler.model.constraint import SpreadRule
 from hostler.model.disruption import DisruptionBudget
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.pool import Pool
 from hostler.model.rollout import Steering
-from hostler.model.settings import AGEING_MS, Preemption, ProviderLimits, RecoveryLimits, Retention
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
-from hostler.model.spend import Budget, SpendSettings
+from hostler.model.spend import Budget
 from hostler.model.timetable import Timetable
 from hostler.model.token import Role
 
@@ -44,26 +45,6 @@ class Request(Input, frozen=True, kw_only=True):
     idempotency_key: str = ""
     """The same key from the same principal is the same request: it is done once and answered alike
     (`core/absorb/receipts.py`). Empty: each is a request of its own."""
-
-
-class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The fleet-wide part of a configuration."""
-
-    heartbeat_ms: int
-    suspect_after_ms: int
-    fence_after_ms: int
-    lost_after_ms: int
-    list_every_ms: int
-    orphan_grace_ms: int
-    lost_node_count_max: int
-    brake_window_ms: int
-    providers: tuple[ProviderLimits, ...] = ()
-    recovery: RecoveryLimits
-    retention: Retention
-    ageing_ms: int = AGEING_MS
-    preemption: Preemption = Preemption()
-    disruption_budgets: tuple[DisruptionBudget, ...] = ()
-    spend: SpendSettings = SpendSettings()
 
 
 class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configuration"):
@@ -90,6 +71,9 @@ class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
     is_gang: bool = False
     spread: tuple[SpreadRule, ...] = ()
     is_primary_interruptible: bool = True
+    is_colocated: bool = False
+    backup_apart: SpreadRule | None = None
+    is_protection_required: bool = False
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     labels: dict[str, str] = {}
     rollout: RolloutPolicy = RolloutPolicy()
@@ -137,6 +121,14 @@ class CordonNode(Request, frozen=True, kw_only=True, tag="cordon_node"):
 
     node_id: NodeId
     reason: str = ""
+
+
+class LabelNode(Request, frozen=True, kw_only=True, tag="label_node"):
+    """Give a node labels, or take some away."""
+
+    node_id: NodeId
+    labels: dict[str, str]
+    """By name; an empty value takes the label away."""
 
 
 class UncordonNode(Request, frozen=True, kw_only=True, tag="uncordon_node"):
@@ -366,6 +358,7 @@ AnyRequest = (
     | ResetBundle
     | SteerRollout
     | CordonNode
+    | LabelNode
     | UncordonNode
     | DrainNode
     | EndOrphan

@@ -14,6 +14,7 @@ from hostler.core import node_invariants, pool_invariants, spend_invariants
 from hostler.core.budgets import lease_refusal
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
+from hostler.core.placement.resilience import INTERRUPTIBLE_PRIMARY
 from hostler.core.pool_invariants import Broken
 from hostler.core.slot_choice import slot_for
 from hostler.model import (
@@ -148,8 +149,18 @@ def _migration(fleet: Fleet, replica: Replica, migration: Migration) -> Iterator
         yield "INV-MIGRATION-2", "a migration without a target does not say why it waits"
 
 
+def _debt(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
+    place = fleet.allocations.get(replica.place_id)
+    is_placed = replica.phase is ReplicaPhase.PLACED and place is not None and place.is_live
+    broken = () if place is None or not is_placed else place.degraded_by
+    owed = tuple(rule for rule in broken if rule != INTERRUPTIBLE_PRIMARY)
+    if owed != (() if replica.debt is None else replica.debt.rules):
+        yield "INV-DEBT-1", "what a replica owes is not what its place breaks"
+
+
 def _replica_and_migration(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
     yield from _replica(fleet, replica)
+    yield from _debt(fleet, replica)
     if replica.migration is not None:
         yield from _migration(fleet, replica, replica.migration)
 

@@ -65,6 +65,24 @@ TRACE_NODES_MAX = 20
 CANDIDATES_KEPT_MAX = 5
 """Best candidates kept with their scores."""
 
+LABEL_COUNT_MAX = 64
+"""Labels of one node: each is a fact that rules may ask for, and a person keeps track of fewer."""
+
+DISPLACED_COUNT_MAX = 1_000
+"""Replicas that are placed anew in thought for one loss; whoever comes after counts as hurt. A zone
+of ten thousand would take a second to think through, and is not survived by chance."""
+
+DEBT_LOOK_MS_MIN = 60_000
+DEBT_LOOK_MS_MAX = 600_000
+"""First and longest pause between looks for a better place: a look costs a decision, and what opens
+brings the next one forward anyway."""
+
+DEBTS_PER_STEP_MAX = 100
+"""Replicas in debt that one step brings forward when something opens: each may cost a decision."""
+
+DEBT_MOVES_KEPT_MAX = 8
+"""Moves that are remembered: a pause that has doubled so often is longer than most of a day."""
+
 RETRY_MS_MAX = 60_000
 """Longest back-off of one replica between recoveries."""
 

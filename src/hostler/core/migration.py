@@ -24,7 +24,13 @@ RETRY_MS: Final = 30_000
 
 
 def begin(
-    txn: Txn, replica: Replica, cause: MigrationCause, *, within_ms: int, may_stay: bool = False
+    txn: Txn,
+    replica: Replica,
+    cause: MigrationCause,
+    *,
+    within_ms: int,
+    may_stay: bool = False,
+    broken_count_max: int | None = None,
 ) -> Reason | None:
     """Want a second place for a replica that runs, to take over from the first.
 
@@ -34,6 +40,7 @@ def begin(
         cause: Who wants it.
         within_ms: No ready target after this long: it stays where it is.
         may_stay: The new place may be on the same node.
+        broken_count_max: Rules that the new place may break at most.
 
     Returns:
         `None` when it is under way (or was already), or why it cannot be now.
@@ -60,6 +67,7 @@ def begin(
         requested_at_ms=txn.now_ms,
         deadline_at_ms=txn.now_ms + within_ms,
         may_stay=may_stay,
+        broken_count_max=broken_count_max,
     )
     txn.change(replica, migration=wanted)
     txn.emit(EventKind.REPLICA_MIGRATING, about(replica, source), cause=cause.value)

@@ -17,6 +17,7 @@ from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import SubmitBundle
 from hostler.core.placement.trace import summary
+from hostler.core.protection import Protection, protection_of
 from hostler.core.replies import Refused, Result
 from hostler.core.step import step
 from hostler.model import Node, Replica
@@ -83,6 +84,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Machines that would be asked for because of it."""
     launch_microusd_per_hour: int = 0
     """What they would cost."""
+    protection: Protection | None = None
+    """Which single losses it would then not survive."""
     collisions: tuple[Collision, ...] = ()
     """When the timetable asks for more than the pool will have."""
 
@@ -110,6 +113,7 @@ def plan(fleet: Fleet, submission: SubmitBundle, now_ms: int) -> Plan:
             replicas=replicas,
             launch_count=len(new),
             launch_microusd_per_hour=sum(node.price_microusd_per_hour for node in new),
+            protection=protection_of(fleet, bundle_id, now_ms),
             collisions=collisions_of(fleet, fleet.bundles[bundle_id]),
         )
     finally:

@@ -75,6 +75,38 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "Another replica of the same job is, or may be, in the same zone.",
         "Add nodes in another zone, name the zones of tiers, or make the rule preferred.",
     ),
+    Reason.SPREAD_LABEL: (
+        "Another replica of the same job is, or may be, where a label has the same value.",
+        "Label nodes with other values, label those that have none, or make the rule preferred.",
+    ),
+    Reason.FAILURE_DOMAIN: (
+        "Primary and backup would share what `backup_apart` keeps them from sharing.",
+        "Add nodes in another domain, or make the rule preferred.",
+    ),
+    Reason.AFFINITY: (
+        "None of those that the replica wants to be near is there.",
+        "Place them first, add room near them, or make the wish preferred.",
+    ),
+    Reason.ANTI_AFFINITY: (
+        "Somebody is there, or may be, from whom the replica is to be apart.",
+        "Add nodes elsewhere, or make the wish (of one or the other) preferred.",
+    ),
+    Reason.COLOCATION: (
+        "The other jobs of the replica are on another node, and it belongs with them.",
+        "Free room on their node, or drain it so that all of them move.",
+    ),
+    Reason.NODE_LABELS: (
+        "The node's labels are not as the job asks.",
+        "Label the node or its tier, or make the rule preferred.",
+    ),
+    Reason.NODE_EXCLUDED: (
+        "The job excludes the node, or the zone, tier or provider that it is in.",
+        "Take it out of `exclude`, or add nodes elsewhere.",
+    ),
+    Reason.OFFER_NOT_ALLOWED: (
+        "The job allows only other offers.",
+        "Add the node's offer to `offers`, or add nodes of an allowed one.",
+    ),
     Reason.SPREAD_TIER: (
         "Another replica of the same job is in the same tier.",
         "Add nodes to another tier, or make the rule preferred.",
@@ -192,6 +224,26 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "So many nodes went silent at once that the fault is likelier ours.",
         "Look at the network between server and agents; it goes on when the window has passed.",
     ),
+    Reason.NO_BETTER_PLACE: (
+        "Its place breaks a rule that it had better keep, and no other place breaks fewer.",
+        "Add room where the rule is kept; it moves by itself when that has been there for a while.",
+    ),
+    Reason.BETTER_PLACE_SETTLING: (
+        "There is a place that breaks fewer rules; it must be there for a while first.",
+        "Nothing; it moves when the place is still there then.",
+    ),
+    Reason.MOVED_LATELY: (
+        "It was moved to a better place lately, and is left alone for longer each time.",
+        "Nothing; if it goes on, look for what comes and goes.",
+    ),
+    Reason.SIBLINGS_UNSETTLED: (
+        "Another replica of its bundle is on the move or not ready, and they move one at a time.",
+        "Nothing; explain the bundle if it stays so.",
+    ),
+    Reason.LAST_READY_COPY: (
+        "It is the only copy of its job that is ready, and must be stopped to be moved.",
+        "Run more copies, or let copies overlap (`overlap`).",
+    ),
     Reason.BUNDLE_BROKEN: (
         "Another replica of its bundle is over its restart ceiling.",
         "Submit a better launch for that one, or start its job.",
@@ -219,10 +271,6 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
     Reason.DISRUPTION_BUDGET: (
         "A disruption budget allows nothing more to be moved now.",
         "Nothing; it moves when others are back or the budget's window ends. Or change the budget.",
-    ),
-    Reason.SIBLINGS_UNSETTLED: (
-        "Another replica of its bundle is on the move or not ready, and they move one at a time.",
-        "Nothing; explain the bundle if it stays so.",
     ),
     # a lease was refused
     Reason.TIMED_OUT: (

@@ -16,7 +16,7 @@ from hostler.core.placement.demand import Demand, demand_of
 from hostler.core.placement.feasible import Place
 from hostler.core.placement.places import hold_of, live_on
 from hostler.core.placement.preempt import Allowance, Candidate, Sacrifice, Stage, cheapest_on
-from hostler.core.placement.resilience import domains_of
+from hostler.core.placement.resilience import domains_of, spread_rules
 from hostler.core.placement.room import Hold
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Bundle, Node, Replica
@@ -56,7 +56,8 @@ def beside_claims(txn: Txn, bundle: Bundle, job: Job, replica: Replica) -> Deman
     claimed = tuple(domains_of(node) for node in nodes if node is not None)
     if not claimed:
         return demand
-    return msgspec.structs.replace(demand, siblings=(*demand.siblings, *claimed))
+    rules = [rule for rule in bundle.spread if rule.skew_max is None]
+    return msgspec.structs.replace(demand, rules=(*demand.rules, *spread_rules(rules, claimed)))
 
 
 class Victims:

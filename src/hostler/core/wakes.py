@@ -136,9 +136,11 @@ def _command(_fleet: Fleet, entry: OutboxEntry, _from_ms: int) -> int | None:
 
 def _replica(fleet: Fleet, replica: Replica, _from_ms: int) -> int | None:
     at_ms = replica.retry_at_ms if replica.phase is ReplicaPhase.BACKING_OFF else None
-    if replica.claim is None and replica.preempted is None:
+    if replica.claim is None and replica.preempted is None and replica.debt is None:
         return at_ms
     deadlines = [at_ms]
+    if replica.debt is not None:
+        deadlines.append(replica.debt.look_at_ms)
     if replica.claim is not None:
         deadlines.append(replica.claim.until_at_ms)
     if replica.preempted is not None:

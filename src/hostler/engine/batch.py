@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hostler.base.encoding import encode
 from hostler.base.errors import Failed, check
 from hostler.core.delta import Delta
+from hostler.core.fleet import Fleet
 from hostler.core.inputs import AnyInput, AnyRequest, FullScan, Request
-from hostler.core.replies import Reply, Result
+from hostler.core.replies import Refused, Reply, Result
 from hostler.engine import limits
 from hostler.engine.journal import journal_row
 from hostler.ports.store import Change, Commit, StoredEvent
+
+Guard = Callable[[Fleet], Refused | None]
+"""Says why a request is not to be stepped, since the fleet is not as whoever asked supposed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,8 @@ class Entry:
 
     input: AnyInput
     answer: asyncio.Future[Result] | None = None
+    guard: Guard | None = None
+    """Asked right before the step, of which the input is then the only one."""
 
 
 class Batch:
@@ -56,6 +62,14 @@ class Batch:
             if result is not None and not entry.answer.done():
                 entry.answer.set_result(result)
 
+    def stopped_by_guard(self, fleet: Fleet) -> bool:
+        """Answer a guarded request that its guard refuses; say whether that was so."""
+        entry = self.entries[0]
+        refusal = None if entry.guard is None else entry.guard(fleet)
+        if refusal is not None and entry.answer is not None and not entry.answer.done():
+            entry.answer.set_result(refusal)
+        return refusal is not None
+
     def fail(self, failure: Failed) -> None:
         """Tell everybody who waits that nothing came of it."""
         for entry in self.entries:
@@ -76,7 +90,9 @@ class Inbox:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def put_request(self, request: AnyRequest) -> asyncio.Future[Result]:
+    def put_request(
+        self, request: AnyRequest, guard: Guard | None = None
+    ) -> asyncio.Future[Result]:
         """Put a request in line and return what will hold its answer.
 
         Raises:
@@ -89,7 +105,7 @@ class Inbox:
                 retry_after_ms=1_000,
             )
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._entries.append(Entry(request, answer))
+        self._entries.append(Entry(request, answer, guard))
         self._request_count += 1
         self.news.set()
         return answer
@@ -110,11 +126,15 @@ class Inbox:
             self.news.set()
 
     def take(self) -> Batch:
-        """Take what one step shall absorb. A full scan is alone, so that its finds are its own."""
+        """Take what one step shall absorb. A full scan is alone, so that its finds are its own.
+
+        A guarded request is alone, too, so that nothing comes between its guard and its step.
+        """
         taken: list[Entry] = []
         while self._entries and len(taken) < limits.BATCH_COUNT_MAX:
-            is_scan = isinstance(self._entries[0].input, FullScan)
-            if is_scan and taken:
+            head = self._entries[0]
+            is_alone = isinstance(head.input, FullScan) or head.guard is not None
+            if is_alone and taken:
                 break
             entry = self._entries.popleft()
             if entry.answer is not None:
@@ -122,7 +142,7 @@ class Inbox:
                 if entry.answer.cancelled():
                     continue
             taken.append(entry)
-            if is_scan:
+            if is_alone:
                 break
         if not self._entries:
             self.news.clear()

@@ -14,8 +14,9 @@ from hostler.base.ids import NodeId, ReplicaId
 from hostler.core.delta import Delta
 from hostler.core.explain.alterations import Alteration
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import AnyInput, AnyRequest, ServerStarted
-from hostler.core.replies import Result
+from hostler.core.inputs import AnyInput, AnyRequest, ServerStarted, SubmitBundle
+from hostler.core.planning import Plan, plan
+from hostler.core.replies import Refused, Result
 from hostler.engine import limits
 from hostler.engine.boundaries import Boundary, BoundaryHook, pass_by
 from hostler.engine.dispatch import Dispatcher
@@ -185,6 +186,26 @@ class Engine:
                 raise error
 
     # -- asking ------------------------------------------------------------------------------
+
+    async def plan(self, submission: SubmitBundle) -> Plan:
+        """Return what would follow from submitting a bundle, and remember that it was said.
+
+        Raises:
+            Failed: The engine has stopped.
+        """
+        loop = self._working()
+        made = await loop.read(lambda fleet: plan(fleet, submission, self.clock.now_ms()))
+        loop.recent.remember(submission, made)
+        return made
+
+    async def submit_planned(self, submission: SubmitBundle, revision: int) -> Result:
+        """As `submit`, if what was planned at a revision is still what would happen."""
+        loop = self._working()
+
+        def guard(fleet: Fleet) -> Refused | None:
+            return loop.recent.stale(fleet, submission, revision, self.clock.now_ms())
+
+        return await loop.inbox.put_request(submission, guard)
 
     async def submit(self, request: AnyRequest) -> Result:
         """Return the answer to a request, once it is durable. `request_id` must be new.

@@ -53,3 +53,10 @@ RECORD_COUNT_LARGE: Final = 10_000
 SILENCE_MS_MAX: Final = 3_600_000
 """A launched machine ends itself after so long without the server: longer than an upgrade or a
 repair of the server's host, and it bounds what a forgotten machine can cost."""
+
+STEPS_KEPT_MAX = 1_000
+"""Steps that are remembered for those who apply what they planned: seconds on a busy fleet,
+hours on a quiet one."""
+
+PLANS_KEPT_MAX = 256
+"""Plans that are remembered: each is a line a replica."""

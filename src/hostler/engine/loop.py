@@ -31,6 +31,7 @@ from hostler.engine import limits
 from hostler.engine.batch import Batch, Inbox, commit_of
 from hostler.engine.boundaries import Boundary, BoundaryHook, pass_by
 from hostler.engine.gauges import Gauges
+from hostler.engine.recent import Recent
 from hostler.ports.clock import Clock
 from hostler.ports.store import (
     Commit,
@@ -64,6 +65,7 @@ class Loop:
     Attributes:
         fleet: The fleet; ahead of the store while a step is open.
         inbox: What waits for the next step.
+        recent: The last steps and plans.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Loop:
     ) -> None:
         self.fleet = fleet
         self.inbox = Inbox()
+        self.recent = Recent()
         self._store = store
         self._clock = clock
         self._outlet = outlet
@@ -166,6 +169,8 @@ class Loop:
             case [FullScan()]:
                 await self._step(Batch([]), [AlarmRang()])
                 await self._step(batch, batch.inputs)
+            case _ if batch.stopped_by_guard(self.fleet):
+                return
             case inputs:
                 await self._step(batch, inputs)
 
@@ -185,6 +190,8 @@ class Loop:
                 return True
             self._boundary(Boundary.AFTER_COMMIT_BEFORE_KEEP)
         self.fleet.keep(delta)
+        if delta.is_durable:
+            self.recent.note(delta)
         self._let_readers_in()
         self._boundary(Boundary.AFTER_KEEP_BEFORE_REPLY)
         batch.answer(delta.replies)

@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 
 from hostler.base.ids import BundleId
 from hostler.base.lifecycle import Lifecycle
+from hostler.model.constraint import Affinity, NodeRule, SpreadRule
 from hostler.model.disruption import DisruptionBudget
 from hostler.model.launch import Launch
 from hostler.model.pool import Band
@@ -51,23 +52,6 @@ class Fallback(StrEnum):
     of it takes work and no machine can be launched."""
 
 
-class SpreadOver(StrEnum):
-    """The domain over which replicas of one job are kept apart."""
-
-    NODE = "node"
-    ZONE = "zone"
-    TIER = "tier"
-    PROVIDER = "provider"
-
-
-class SpreadRule(Value, frozen=True, kw_only=True):
-    """Replicas of one job do not share a domain."""
-
-    over: SpreadOver
-    is_required: bool = False
-    """Required refuses; preferred places all the same and records the allocation as degraded."""
-
-
 class OnFailure(StrEnum):
     """What becomes of a rollout that has failed."""
 
@@ -101,6 +85,12 @@ class Job(Value, frozen=True, kw_only=True):
     can_overlap: bool = False
     """True: two copies of one replica may run for a while, so that the new one is ready before the
     old one ends. False: the old one ends first, whatever the reason for the move."""
+    labels: dict[str, str] = {}
+    """Added to those of the bundle: what others may wish to be near to or apart from."""
+    node_rules: tuple[NodeRule, ...] = ()
+    """Which nodes: labels, exclusions, allowed offers."""
+    affinities: tuple[Affinity, ...] = ()
+    """Near to whom, and apart from whom."""
 
 
 class Bundle(Record, frozen=True, kw_only=True):
@@ -120,6 +110,12 @@ class Bundle(Record, frozen=True, kw_only=True):
     """Beyond the rule that always holds: replicas of one job are on different nodes."""
     is_primary_interruptible: bool = True
     """False: replica 0 is never put on interruptible capacity; true: it is, marked degraded."""
+    is_colocated: bool = False
+    """True: the jobs of one replica are on one node."""
+    backup_apart: SpreadRule | None = None
+    """The domain that primary and backup of a job do not share, whatever the others do."""
+    is_protection_required: bool = False
+    """True: refused unless the loss of any one domain would leave all replicas a place."""
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     """Bounds on moving its replicas; counted over each job."""
     labels: dict[str, str] = {}

@@ -170,6 +170,8 @@ class Node(Record, frozen=True, kw_only=True):
     offer: str = ""
     origin: Origin
     zone: str = ""
+    labels: dict[str, str] = {}
+    """Given by an operator; they win over those of its tier."""
     reliability: Reliability = Reliability.RELIABLE
     price_microusd_per_hour: int = 0
     shape: Shape = Shape()

@@ -84,6 +84,8 @@ class Tier(Value, frozen=True, kw_only=True):
     node_count_max: int = 0
     """Machines at once, from asked for until confirmed gone. Elastic tiers must have it."""
     zone: str = ""
+    labels: dict[str, str] = {}
+    """Of each of its nodes, for rules about where work may be."""
     lead_ms: int | None = None
     """How long ahead of its start a timetable wants a place here; `None`: as usual for its kind."""
     boot_ms: int = 120_000

@@ -124,6 +124,8 @@ class MigrationCause(StrEnum):
     """Who wants a replica moved while it has a place."""
 
     ROLLOUT = "rollout"
+    DEBT = "debt"
+    """Its place breaks a rule that another one keeps."""
     DRAIN = "drain"
     """Its node is to be empty."""
 
@@ -139,6 +141,8 @@ class Migration(Value, frozen=True, kw_only=True):
     requested_at_ms: int
     deadline_at_ms: int
     """No target that is ready by then: it stays where it is."""
+    broken_count_max: int | None = None
+    """The new place breaks no more rules than so many; `None`: as the rules allow."""
     may_stay: bool = False
     """True: the new place may be on the same node, if there is room for both."""
     is_cancelled: bool = False
@@ -146,6 +150,19 @@ class Migration(Value, frozen=True, kw_only=True):
     reason: Reason | None = None
     """Why there is no target yet."""
     reason_detail: str = ""
+
+
+class Debt(Value, frozen=True, kw_only=True):
+    """What the place of a replica breaks although it had better not, until it is repaid."""
+
+    rules: tuple[str, ...]
+    since_at_ms: int
+    look_at_ms: int
+    """When a better place is looked for again."""
+    look_count: int = 0
+    """Looks in a row that found none."""
+    better_since_at_ms: int | None = None
+    """Since when there has been a better place at each look."""
 
 
 class Replica(Record, frozen=True, kw_only=True):
@@ -188,6 +205,12 @@ class Replica(Record, frozen=True, kw_only=True):
     """The second place that it is to have beside the first, while it is moved."""
     migration_retry_at_ms: int = 0
     """When it may be moved again after a migration that failed."""
+    debt: Debt | None = None
+    """What its place breaks, while it breaks any rule."""
+    repaid_at_ms: tuple[int, ...] = ()
+    """When it was last moved to a better place, oldest first, bounded."""
+    moving_to: NodeId | None = None
+    """The node on which room is held for it while it leaves its place for a better one."""
     avoided: tuple[Avoided, ...] = ()
     """Nodes on which it lately failed, oldest first; one entry a node, bounded."""
     claim: Claim | None = None

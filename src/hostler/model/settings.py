@@ -32,6 +32,15 @@ AGEING_MS: Final = 3_600_000
 """An hour: long enough for gold to be gold, short enough that bronze runs today."""
 
 
+class RepayLimits(Value, frozen=True, kw_only=True):
+    """When a replica whose place breaks a rule is moved to a better one."""
+
+    settle_ms: int = 600_000
+    """How long a better place must have been there: what comes and goes moves nobody."""
+    spacing_ms: int = 1_800_000
+    """Pause of a replica after such a move, doubling with each further one within a day."""
+
+
 class BronzeVictims(StrEnum):
     """What becomes of bronze that gave way."""
 
@@ -113,6 +122,7 @@ class Settings(Record, frozen=True, kw_only=True):
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     """Bounds on moving what runs, over all jobs that each selects."""
     recovery: RecoveryLimits = RecoveryLimits()
+    repay: RepayLimits = RepayLimits()
     retention: Retention = Retention()
     spend: SpendSettings = SpendSettings()
 

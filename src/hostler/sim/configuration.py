@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hostler.core.inputs import ApplyConfiguration, FleetSettings
+from hostler.core.fleet_settings import FleetSettings
+from hostler.core.inputs import ApplyConfiguration
 from hostler.model import Budget
 from hostler.model.pool import Offer, Pool, Reliability, Tier, TierKind
 from hostler.model.settings import BronzeVictims, Preemption, RecoveryLimits, Retention

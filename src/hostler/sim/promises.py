@@ -13,6 +13,7 @@ from hostler.core.inputs import (
     CordonNode,
     DeleteBundle,
     DrainNode,
+    LabelNode,
     ReleaseLease,
     Request,
     SubmitBundle,
@@ -74,7 +75,7 @@ def _subject(request: AnyInput) -> str | None:
             return f"bundle:{request.bundle_id}"
         case ReleaseLease():
             return f"lease:{request.lease_id}"
-        case CordonNode() | UncordonNode() | DrainNode():
+        case CordonNode() | LabelNode() | UncordonNode() | DrainNode():
             return f"node:{request.node_id}"
         case ApplyConfiguration():
             return "configuration"

@@ -6,11 +6,11 @@ import msgspec
 
 from hostler.base.ids import MachineId
 from hostler.core.delta import Delta
+from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import (
     AcquireLease,
     AgentSaidHello,
     ApplyConfiguration,
-    FleetSettings,
     FullScan,
     HeartbeatLease,
     ReleaseLease,

@@ -6,13 +6,13 @@ import msgspec
 
 from hostler.base.ids import MachineId, NodeId
 from hostler.core.delta import Delta
+from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import (
     AgentSaidHello,
     AllocationFact,
     ApplyConfiguration,
     ContactResumed,
     DeleteBundle,
-    FleetSettings,
     FullScan,
     JoinAgent,
     SilenceNoticed,

@@ -6,10 +6,11 @@ for a pending replica, the core must have found too.
 
 from hostler.core.fleet import Fleet
 from hostler.model import Allocation, Bundle, Node, Replica
-from hostler.model.bundle import Job, SpreadOver, SpreadRule
-from hostler.model.node import Health, NodePhase, Origin
+from hostler.model.bundle import Job
+from hostler.model.node import NodePhase
 from hostler.model.pool import Band, Reliability, TierKind
 from hostler.model.replica import ReplicaPhase
+from tests.core.placing.naive_rules import NEW, Where, rules_hold, takes_work, where_is
 
 
 def live_on(fleet: Fleet, node: Node) -> list[Allocation]:
@@ -68,11 +69,6 @@ def _is_broken(fleet: Fleet, bundle: Bundle) -> bool:
 def may_take(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, node: Node) -> bool:
     """Say whether a node may take a replica, beyond the soft memory of failures."""
     pool = fleet.pools.get(node.pool)
-    is_coming = (
-        node.phase in (NodePhase.REQUESTED, NodePhase.STARTING)
-        and node.origin is Origin.LAUNCHED
-        and node.launch_failure is None
-    )
     is_rejected = any(
         each.node_id == node.node_id and each.is_rejection and each.until_at_ms >= fleet.now_ms
         for each in replica.avoided
@@ -81,15 +77,11 @@ def may_take(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, node: Nod
         pool is not None
         and pool.is_enabled
         and node.pool in (bundle.pool, *bundle.fallback_pools)
-        and (is_coming or node.phase is NodePhase.READY)
-        and node.health is Health.LIVE
-        and node.cordon is None
-        and node.drain is None
-        and node.retire_reason is None
+        and takes_work(node)
         and node.lease_count == 0
         and not is_rejected
         and _has_room(fleet, job, node)
-        and _keeps_apart(fleet, bundle, job, node.node_id, node.zone, f"{node.pool}/{node.tier}")
+        and rules_hold(fleet, bundle, job, replica, where_is(fleet, node))
         and _is_reliable_enough(bundle, replica, node.reliability)
         and _is_spare_open(job, replica, node)
     )
@@ -103,29 +95,6 @@ def _has_room(fleet: Fleet, job: Job, node: Node) -> bool:
     return job.requirement.capacity <= capacity and (
         sum(c.count for c in job.requirement.capabilities) <= gpu_count
     )
-
-
-def _keeps_apart(
-    fleet: Fleet, bundle: Bundle, job: Job, node_id: str | None, zone: str, tier: str
-) -> bool:
-    siblings = [
-        fleet.nodes[a.node_id]
-        for a in fleet.allocations.rows.values()
-        if a.is_live and a.bundle_id == bundle.bundle_id and a.job == job.name
-    ]
-    if any(node.node_id == node_id for node in siblings):
-        return False
-    return all(_is_apart(rule, siblings, zone, tier) for rule in bundle.spread if rule.is_required)
-
-
-def _is_apart(rule: SpreadRule, siblings: list[Node], zone: str, tier: str) -> bool:
-    match rule.over:
-        case SpreadOver.ZONE:
-            return not siblings or (zone != "" and all(n.zone not in ("", zone) for n in siblings))
-        case SpreadOver.TIER:
-            return all(f"{n.pool}/{n.tier}" != tier for n in siblings)
-        case _:
-            return True
 
 
 def _is_reliable_enough(bundle: Bundle, replica: Replica, reliability: Reliability) -> bool:
@@ -154,10 +123,13 @@ def launchable(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica) -> list
                 or len(there) >= tier.node_count_max
                 or len(asked) >= pool.launch_count_max
                 or not _is_reliable_enough(bundle, replica, tier.reliability)
-                or not _keeps_apart(fleet, bundle, job, None, tier.zone, f"{name}/{tier.name}")
             ):
                 continue
             for offer in tier.offers:
+                key = f"{name}/{tier.name}"
+                new = Where(NEW, tier.zone, key, tier.provider, offer.name, tier.labels)
+                if not rules_hold(fleet, bundle, job, replica, new):
+                    continue
                 cooldown = fleet.cooldowns.get(f"{name}/{tier.name}/{offer.name}")
                 is_cold = cooldown is not None and cooldown.until_at_ms > fleet.now_ms
                 gpu_count = sum(c.count for c in offer.shape.capabilities or ())

@@ -3,7 +3,7 @@
 import pytest
 
 from hostler.core.replies import Refused
-from hostler.model.bundle import SpreadOver, SpreadRule
+from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.launch import DelayReadiness, ExecReadiness, HttpReadiness, Launch
 from hostler.model.pool import Offer
 from hostler.model.reason import Reason

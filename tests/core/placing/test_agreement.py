@@ -7,15 +7,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hostler.core.inputs import CordonNode, DeleteBundle, SubmitBundle, UncordonNode
 from hostler.model.allocation import EndCause
-from hostler.model.bundle import SpreadOver, SpreadRule
+from hostler.model.constraint import Affinity, NodeRule, Peers, SpreadOver, SpreadRule
 from hostler.model.pool import Band, Offer, Reliability
-from hostler.model.shape import Capability, CapabilityRequest, Device, Requirement, Shape
+from hostler.model.shape import (
+    AttributeMatch,
+    Capability,
+    CapabilityRequest,
+    Device,
+    MatchRule,
+    Requirement,
+    Shape,
+)
 from hostler.testing.builders import a_fixed_tier, a_job, a_node, a_pool, an_elastic_tier
 from tests.core.placing.naive import doubled, overcommitted, unplaced_though_possible
 from tests.core.placing.theatre import Theatre
@@ -66,10 +75,43 @@ def nodes(draw: st.DrawFn, pool_names: list[str]) -> list[Any]:
                 **gpus(draw(st.integers(0, 2)), is_named=draw(st.booleans())),
             ),
             zone=draw(st.sampled_from(["", "z1", "z2"])),
+            labels=draw(st.sampled_from([{}, {"rack": "r1"}, {"rack": "r2"}])),
             incarnation=1,
         )
         for number in range(draw(st.integers(0, 5)))
     ]
+
+
+def with_label(rule: SpreadRule) -> SpreadRule:
+    """Name the label of a rule that is over one."""
+    return msgspec.structs.replace(rule, label="rack" if rule.over is SpreadOver.LABEL else "")
+
+
+ZONES_APART = SpreadRule(over=SpreadOver.ZONE, is_required=True)
+
+node_rules = st.builds(
+    NodeRule,
+    match=st.sampled_from(
+        [
+            AttributeMatch(attribute="label:rack", rule=MatchRule.IN, values=("r1",)),
+            AttributeMatch(attribute="zone", rule=MatchRule.IN, values=("z1",)),
+        ]
+    ),
+    is_apart=st.booleans(),
+    is_required=st.booleans(),
+)
+affinities = st.builds(
+    Affinity,
+    over=st.sampled_from([SpreadOver.NODE, SpreadOver.ZONE, SpreadOver.TIER]),
+    is_apart=st.booleans(),
+    is_required=st.booleans(),
+    peers=st.builds(
+        Peers,
+        bundle_id=st.sampled_from(["", "b0", "b1"]),
+        labels=st.sampled_from([{}, {"app": "x"}, {"app": "y"}]),
+        replica_index=st.sampled_from([None, None, 0]),
+    ),
+)
 
 
 @st.composite
@@ -83,6 +125,9 @@ def submissions(draw: st.DrawFn, pool_names: list[str], number: int) -> SubmitBu
                 capacity=draw(st.integers(0, 7)),
                 capabilities=GPU if draw(st.booleans()) else (),
             ),
+            labels=draw(st.sampled_from([{}, {}, {"app": "y"}])),
+            node_rules=draw(st.lists(node_rules, max_size=1).map(tuple)),
+            affinities=draw(st.lists(affinities, max_size=1).map(tuple)),
         )
         for index in range(draw(st.integers(1, 2)))
     ]
@@ -90,9 +135,11 @@ def submissions(draw: st.DrawFn, pool_names: list[str], number: int) -> SubmitBu
         st.lists(
             st.builds(
                 SpreadRule,
-                over=st.sampled_from([SpreadOver.ZONE, SpreadOver.TIER]),
+                over=st.sampled_from([SpreadOver.ZONE, SpreadOver.TIER, SpreadOver.LABEL]),
+                label=st.just(""),
                 is_required=st.booleans(),
-            ),
+                skew_max=st.sampled_from([None, None, 1, 2]),
+            ).map(with_label),
             max_size=2,
             unique_by=lambda rule: rule.over,
         )
@@ -106,6 +153,8 @@ def submissions(draw: st.DrawFn, pool_names: list[str], number: int) -> SubmitBu
         replica_count=draw(st.integers(1, 3)),
         fallback_pools=("q",) if "q" in pool_names and draw(st.booleans()) else (),
         spread=tuple(spread),
+        backup_apart=draw(st.sampled_from([None, None, ZONES_APART])),
+        labels=draw(st.sampled_from([{}, {"app": "x"}, {"app": "y"}])),
         is_primary_interruptible=draw(st.booleans()),
     )
 
@@ -206,7 +255,7 @@ EVENTS: dict[str, Callable[[st.DataObject, Theatre], None]] = {
 
 
 SCRIPT = """
-from hostler.model.bundle import SpreadOver, SpreadRule
+from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.testing.builders import a_job
 from tests.core.placing.theatre import Theatre, fixture
 world = Theatre(*fixture())

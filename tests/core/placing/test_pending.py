@@ -2,7 +2,7 @@
 
 from hostler.core.explain import Pending, PendingGroup, explain, pending
 from hostler.core.inputs import CordonNode, UncordonNode
-from hostler.model.bundle import SpreadOver, SpreadRule
+from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.node import Cordon
 from hostler.model.pool import Band
 from hostler.model.reason import Reason

@@ -11,13 +11,13 @@ from hostler.core.limits import CANDIDATES_KEPT_MAX, TRACE_NODES_MAX
 from hostler.core.placement.demand import Demand, SpareAccess
 from hostler.core.placement.feasible import Place, detail_of, refusal, refusals
 from hostler.core.placement.places import offer_of, place_of
-from hostler.core.placement.resilience import Domains, broken_rules, domains_of
+from hostler.core.placement.resilience import Domains, broken_rules, domains_of, spread_rules
 from hostler.core.placement.room import Hold, free_room, pick_devices, shortage, whole_room
 from hostler.core.placement.score import PARTS, Market, scored
 from hostler.core.placement.survey import survey_of
 from hostler.core.placement.trace import attempt_of, summary, with_decision
 from hostler.model import Trace
-from hostler.model.bundle import SpreadOver, SpreadRule
+from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.node import Cordon, Drain, Health, Node, NodePhase, RetireReason
 from hostler.model.pool import Band, Reliability
 from hostler.model.reason import Reason
@@ -177,8 +177,9 @@ def test_the_first_reason_in_their_order_is_recorded_and_all_can_be_asked_for() 
     demand = a_demand(
         requirement=Requirement(capacity=4, cores_milli=2),
         avoided=frozenset({node.node_id}),
-        siblings=(here,),
-        spread=(SpreadRule(over=SpreadOver.PROVIDER, is_required=True),),
+        rules=tuple(
+            spread_rules((SpreadRule(over=SpreadOver.PROVIDER, is_required=True),), (here,))
+        ),
         is_reliable_required=True,
     )
     found = list(refusals(demand, a_place(node)))
@@ -213,7 +214,8 @@ def test_an_unknown_zone_may_be_any() -> None:
 
     def is_broken(zone: str, *others: str) -> bool:
         siblings = [place(other, number) for number, other in enumerate(others, 1)]
-        return broken_rules(rule, place(zone, 0), siblings, is_required=True) != ()
+        rules = spread_rules(rule, siblings)
+        return broken_rules(rules, place(zone, 0), is_required=True) != ()
 
     assert not is_broken("")
     assert not is_broken("a", "b", "c")
@@ -263,8 +265,12 @@ def test_a_kept_rule_counts_more_than_a_spare() -> None:
     ordinary = a_place(a_node("n-2", zone="b"))
     demand = a_demand(
         spares=SpareAccess.FIRST,
-        spread=(SpreadRule(over=SpreadOver.ZONE),),
-        siblings=(Domains(NodeId("n-9"), "a", "p/own", "own hardware"),),
+        rules=tuple(
+            spread_rules(
+                (SpreadRule(over=SpreadOver.ZONE),),
+                (Domains(NodeId("n-9"), "a", "p/own", "own hardware"),),
+            )
+        ),
     )
     assert best(demand, spare, ordinary) == "n-2"
 

@@ -10,7 +10,8 @@ import pytest
 
 from hostler.core.placement.buy import Wanted, by_price
 from hostler.core.waiting import why_in_line
-from hostler.model.bundle import Fallback, SpreadOver, SpreadRule
+from hostler.model.bundle import Fallback
+from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.pool import Band, LaunchMode, Offer, Reliability, Reuse
 from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase

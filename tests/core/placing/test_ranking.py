@@ -14,17 +14,18 @@ from hostler.core.placement.columns import Columns
 from hostler.core.placement.demand import Demand, SpareAccess
 from hostler.core.placement.feasible import refusal
 from hostler.core.placement.places import PlaceIndex
-from hostler.core.placement.resilience import Domains
+from hostler.core.placement.resilience import DomainRule, Domains, spread_rules
 from hostler.core.placement.room import pick_devices
 from hostler.core.placement.score import scored
 from hostler.core.placement.survey import survey_of
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Node
 from hostler.model.allocation import AllocationPhase
-from hostler.model.bundle import SpreadOver, SpreadRule
+from hostler.model.constraint import NodeRule, SpreadOver, SpreadRule
 from hostler.model.launch import Launch
 from hostler.model.node import Cordon, Health, NodePhase
 from hostler.model.pool import Band, Reliability
+from hostler.model.reason import Reason
 from hostler.model.shape import (
     AttributeMatch,
     Capability,
@@ -107,8 +108,49 @@ def nodes(draw: st.DrawFn, number: int) -> Node:
         is_spare=draw(st.sampled_from([False, False, True])),
         spare_band=draw(st.sampled_from([None, Band.GOLD, Band.SILVER])),
         zone=draw(st.sampled_from(["", "z1", "z2", "z3"])),
+        offer="big" if number % 2 else "",
+        labels=draw(st.sampled_from([{}, {}, {"rack": "r1"}, {"rack": "r2"}, {"rack": "3"}])),
         provider=draw(st.sampled_from(["", "fake"])),
         lease_count=draw(st.sampled_from([0, 0, 0, 1])),
+    )
+
+
+DOMAIN_VALUES = {
+    "node": ["n-000000", "n-000001", "n-000002"],
+    "zone": ["z1", "z2", "z9"],
+    "tier": ["p/own", "p/cloud"],
+    "provider": ["fake", "own hardware"],
+    "label:rack": ["r1", "r2", "1", "2"],
+}
+
+
+@st.composite
+def domain_rules(draw: st.DrawFn) -> DomainRule:
+    """Draw a wish to be near to somebody, or apart."""
+    domain = draw(st.sampled_from(sorted(DOMAIN_VALUES)))
+    values = frozenset(draw(st.lists(st.sampled_from(DOMAIN_VALUES[domain]), max_size=2)))
+    is_near = draw(st.booleans())
+    return DomainRule(
+        domain,
+        Reason.AFFINITY if is_near else Reason.ANTI_AFFINITY,
+        draw(st.booleans()),
+        refused=frozenset() if is_near else values,
+        allowed=values if is_near else None,
+        is_hopeless=draw(st.sampled_from([False, False, False, True])),
+    )
+
+
+@st.composite
+def node_rules(draw: st.DrawFn) -> NodeRule:
+    """Draw a wish about the node itself."""
+    fact = draw(st.sampled_from([*sorted(DOMAIN_VALUES), "offer"]))
+    rule = draw(st.sampled_from(MatchRule))
+    values = draw(st.lists(st.sampled_from(DOMAIN_VALUES.get(fact, ["big", "small"])), min_size=1))
+    values = {MatchRule.IN: sorted(set(values)), MatchRule.AT_LEAST: ["2"]}.get(rule, [])
+    return NodeRule(
+        match=AttributeMatch(attribute=fact, rule=rule, values=tuple(values)),
+        is_apart=draw(st.booleans()),
+        is_required=draw(st.booleans()),
     )
 
 
@@ -124,19 +166,31 @@ def demands(draw: st.DrawFn, fleet: Fleet, requirement: Requirement) -> Demand:
                 zone=st.sampled_from(["", "z1", "z2", "z9"]),
                 tier=st.sampled_from(["p/own", "p/cloud"]),
                 provider=st.sampled_from(["fake", "own hardware"]),
+                labels=st.sampled_from([{}, {"rack": "r1"}]),
             ),
             max_size=2,
         )
     )
-    rules = st.builds(SpreadRule, over=st.sampled_from(SpreadOver), is_required=st.booleans())
+    rules = st.builds(
+        SpreadRule,
+        over=st.sampled_from(SpreadOver),
+        label=st.just("rack"),
+        is_required=st.booleans(),
+        skew_max=st.sampled_from([None, 1, 2]),
+    )
+    spread = draw(st.lists(rules, max_size=2, unique_by=lambda rule: rule.over))
+    open_domains = {rule.domain: ("z1", "z2", "r1", "r2", "fake") for rule in spread}
     return Demand(
         replica_id=ReplicaId("b/j/0"),
         line=f"{requirement}",
         band=draw(st.sampled_from(Band)),
         requirement=requirement,
         pools=("p",),
-        spread=tuple(draw(st.lists(rules, max_size=2, unique_by=lambda rule: rule.over))),
-        siblings=tuple(siblings),
+        node_rules=draw(st.lists(node_rules(), max_size=2).map(tuple)),
+        rules=(
+            *spread_rules(spread, siblings, open_domains),
+            *draw(st.lists(domain_rules(), max_size=2)),
+        ),
         bundle_count_by_node=draw(st.dictionaries(ids, st.integers(1, 2), max_size=2)),
         is_reliable_required=draw(st.booleans()),
         spares=draw(st.sampled_from(SpareAccess)),

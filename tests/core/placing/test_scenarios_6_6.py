@@ -9,8 +9,8 @@ none to be unknown. S-078 (determinism) is `test_agreement.py`.
 
 from hostler.core.replies import Refused
 from hostler.model.allocation import AllocationPhase
-from hostler.model.bundle import SpreadOver, SpreadRule
 from hostler.model.command import LaunchMachine
+from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.node import NodePhase
 from hostler.model.pool import Band, Reliability
 from hostler.model.reason import Reason

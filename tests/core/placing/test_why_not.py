@@ -17,7 +17,7 @@ from hostler.core.explain.fit import fit_of
 from hostler.core.explain.strictness import preferred, required_rules
 from hostler.core.inputs import UncordonNode
 from hostler.model import Bundle
-from hostler.model.bundle import SpreadOver, SpreadRule
+from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.node import Cordon, Health
 from hostler.model.pool import Band, Reliability
 from hostler.model.reason import Reason

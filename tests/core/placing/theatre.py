@@ -7,13 +7,13 @@ import msgspec
 from hostler.base.ids import AllocationId, BundleId, NodeId, ReplicaId
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
+from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import (
     AgentSaidHello,
     AllocationFact,
     ApplyConfiguration,
     DeleteBundle,
     DrainNode,
-    FleetSettings,
     FullScan,
     InventoryReported,
     JoinAgent,

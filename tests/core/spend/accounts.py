@@ -6,7 +6,8 @@ import msgspec
 
 from hostler.core.budgets import Usage, usage
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import ApplyConfiguration, FleetSettings, FullScan
+from hostler.core.fleet_settings import FleetSettings
+from hostler.core.inputs import ApplyConfiguration, FullScan
 from hostler.core.spend_days import day_number
 from hostler.core.spend_index import FLEET, Scope
 from hostler.core.waiting import Why, why_waiting

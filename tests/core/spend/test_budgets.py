@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from hostler.core.absorb.configuration_check import problems_of
-from hostler.core.inputs import ApplyConfiguration, FleetSettings, SubmitBundle
+from hostler.core.fleet_settings import FleetSettings
+from hostler.core.inputs import ApplyConfiguration, SubmitBundle
 from hostler.core.spend_days import day_number
 from hostler.engine.time_zones import read_time_zones
 from hostler.model.lease import LeasePhase

@@ -6,20 +6,26 @@ from collections import Counter
 
 import msgspec
 
-from hostler.api.convert.shapes import requirement
+from hostler.api.convert.shapes import match, requirement
 from hostler.core.explain.waiting import why_pending
 from hostler.core.fleet import Fleet
+from hostler.core.protection import Protection, protection_of
 from hostler.core.waiting import why_in_line
 from hostler.model import Allocation, Bundle, Replica, Rollout
 from hostler.model.allocation import AllocationPhase
+from hostler.model.constraint import Affinity, NodeRule, SpreadRule
 from hostler.model.replica import Claim, ReplicaPhase
 from hostler.wire.http import (
+    AffinityView,
     AllocationView,
     BundleView,
     ClaimView,
     EndedView,
+    HurtView,
     JobView,
+    NodeRuleView,
     PreemptedView,
+    ProtectionView,
     ReplicaView,
     RolloutView,
     SpreadView,
@@ -28,7 +34,7 @@ from hostler.wire.http import (
 _DESIRED_NOT = (ReplicaPhase.DORMANT, ReplicaPhase.STOPPING, ReplicaPhase.ENDED)
 
 
-def bundle(fleet: Fleet, record: Bundle) -> BundleView:
+def bundle(fleet: Fleet, record: Bundle, *, is_protection_told: bool = False) -> BundleView:
     """Show a bundle, with its replicas counted."""
     replicas = [
         fleet.replicas[key] for key in fleet.index.replicas_by_bundle.keys(record.bundle_id)
@@ -41,8 +47,16 @@ def bundle(fleet: Fleet, record: Bundle) -> BundleView:
         fallback=record.fallback,
         is_gang=record.is_gang,
         replica_count=record.replica_count,
-        spread=[SpreadView(over=one.over, is_required=one.is_required) for one in record.spread],
+        spread=[_spread(one) for one in record.spread],
         is_primary_interruptible=record.is_primary_interruptible,
+        backup_apart=None if record.backup_apart is None else _spread(record.backup_apart),
+        is_colocated=record.is_colocated,
+        is_protection_required=record.is_protection_required,
+        protection=(
+            protection(protection_of(fleet, record.bundle_id, fleet.now_ms))
+            if is_protection_told
+            else None
+        ),
         labels=dict(record.labels),
         generation=record.generation,
         phase=record.phase,
@@ -56,6 +70,9 @@ def bundle(fleet: Fleet, record: Bundle) -> BundleView:
                 can_overlap=job.can_overlap,
                 is_switched_on=record.switched.get(job.name),
                 requires=requirement(job.requirement),
+                labels=dict(job.labels),
+                node_rules=[_node_rule(one) for one in job.node_rules],
+                affinities=[_affinity(one) for one in job.affinities],
                 argv=list(job.launch.argv),
                 readiness=str(type(job.launch.readiness).__struct_config__.tag),
                 disconnect=job.launch.disconnect,
@@ -70,6 +87,45 @@ def bundle(fleet: Fleet, record: Bundle) -> BundleView:
         ),
         pending_count=phases.count(ReplicaPhase.PENDING) + phases.count(ReplicaPhase.BACKING_OFF),
         failed_count=phases.count(ReplicaPhase.BROKEN) + phases.count(ReplicaPhase.DROPPED),
+    )
+
+
+def protection(found: Protection) -> ProtectionView:
+    """Show which losses would hurt."""
+    return ProtectionView(
+        is_protected=found.is_protected,
+        hurts=[
+            HurtView(
+                kind=one.kind,
+                name=one.name,
+                replicas={key: reason.value for key, reason in one.replicas},
+            )
+            for one in found.hurts
+        ],
+        unplaced=list(found.unplaced),
+    )
+
+
+def _spread(one: SpreadRule) -> SpreadView:
+    return SpreadView(
+        over=one.over, label=one.label, is_required=one.is_required, skew_max=one.skew_max
+    )
+
+
+def _node_rule(one: NodeRule) -> NodeRuleView:
+    return NodeRuleView(match=match(one.match), is_apart=one.is_apart, is_required=one.is_required)
+
+
+def _affinity(one: Affinity) -> AffinityView:
+    return AffinityView(
+        over=one.over,
+        label=one.label,
+        is_apart=one.is_apart,
+        is_required=one.is_required,
+        bundle_id=one.peers.bundle_id,
+        job=one.peers.job,
+        replica_index=one.peers.replica_index,
+        labels=dict(one.peers.labels),
     )
 
 

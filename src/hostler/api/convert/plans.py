@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hostler.api.convert.bundles import protection
 from hostler.api.convert.timetables import local_text
 from hostler.api.convert.traces import decision
 from hostler.core.planning import Plan, PlannedReplica
@@ -20,6 +21,7 @@ def plan(made: Plan, time_zone: str) -> wire.PlanView:
         replicas=[_replica(one) for one in made.replicas],
         launch_count=made.launch_count,
         launch_microusd_per_hour=made.launch_microusd_per_hour,
+        protection=None if made.protection is None else protection(made.protection),
         collisions=[
             wire.CollisionView(
                 pool=one.pool,

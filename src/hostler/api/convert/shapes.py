@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from hostler.model.shape import Capability, CapabilityRequest, Requirement, Shape
-from hostler.wire.http import CapabilityView, DeviceView, RequirementView, ShapeView
+from hostler.model.shape import (
+    AttributeMatch,
+    Capability,
+    CapabilityRequest,
+    MatchRule,
+    Requirement,
+    Shape,
+)
+from hostler.wire.http import (
+    CapabilityView,
+    DeviceView,
+    MatchView,
+    RequirementView,
+    ShapeView,
+    WishView,
+)
 
 
 def shape(record: Shape) -> ShapeView:
@@ -28,7 +42,7 @@ def requirement(record: Requirement) -> RequirementView:
         capacity=record.capacity,
         cores_milli=record.cores_milli,
         memory_bytes=record.memory_bytes,
-        capabilities=[_capability(one) for one in record.capabilities],
+        capabilities=[_wish(one) for one in record.capabilities],
     )
 
 
@@ -42,15 +56,39 @@ def required(view: RequirementView) -> Requirement:
             CapabilityRequest(
                 name=one.name,
                 count=one.count,
+                milli=one.milli,
                 attributes={
                     name: str(value).lower() if isinstance(value, bool) else str(value)
                     for name, value in one.attributes.items()
                 },
+                matches=tuple(
+                    AttributeMatch(
+                        attribute=each.attribute,
+                        rule=MatchRule(each.rule),
+                        values=tuple(sorted(each.values)),
+                    )
+                    for each in one.matches
+                ),
             )
             for one in view.capabilities
         ),
     )
 
 
-def _capability(one: Capability | CapabilityRequest) -> CapabilityView:
+def match(record: AttributeMatch) -> MatchView:
+    """Show what is asked of an attribute."""
+    return MatchView(attribute=record.attribute, rule=record.rule.value, values=list(record.values))
+
+
+def _capability(one: Capability) -> CapabilityView:
     return CapabilityView(name=one.name, count=one.count, attributes=dict(one.attributes))
+
+
+def _wish(one: CapabilityRequest) -> WishView:
+    return WishView(
+        name=one.name,
+        count=one.count,
+        milli=one.milli,
+        attributes=dict(one.attributes),
+        matches=[match(each) for each in one.matches],
+    )

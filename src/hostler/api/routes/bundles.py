@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from litestar import Response, delete, get, post
 
 from hostler.api.context import Api, api_of, caller_of
 from hostler.api.convert import bundles as views
 from hostler.api.errors import HttpRequest, missing
-from hostler.api.gateway import bundle_document, common, submit
+from hostler.api.gateway import accepted_of, bundle_document, common, submit
 from hostler.api.http import (
     PAGING,
     Operation,
@@ -28,11 +30,14 @@ from hostler.model.token import Role
 from hostler.wire.documents import BundleDocument
 from hostler.wire.http import BundleView, Page, ReplicaView
 
+REVISION_MAX: Final = 2**53 - 1
+"""What every JSON reader can hold."""
+
 
 async def _view(api: Api, bundle_id: str) -> BundleView:
     def read(fleet: Fleet) -> BundleView | None:
         found = fleet.bundles.get(bundle_id)
-        return None if found is None else views.bundle(fleet, found)
+        return None if found is None else views.bundle(fleet, found, is_protection_told=True)
 
     view = await api.engine.read(read)
     if view is None:
@@ -50,6 +55,9 @@ async def _view(api: Api, bundle_id: str) -> BundleView:
             status=201,
             role=Role.OPERATOR,
             statuses=(404, 409),
+            parameters=(
+                Parameter("at", "integer", "Only what was planned at this revision; else a 409."),
+            ),
         )
     ),
 )
@@ -57,12 +65,14 @@ async def submit_one(request: HttpRequest) -> Response[bytes]:
     """Answers 200 when nothing had to be changed."""
     api, caller = api_of(request), caller_of(request)
     document = await bundle_document(request)
-    accepted = await submit(
-        api,
-        submit_bundle(
-            document, now_ms=api.engine.clock.now_ms(), **common(request, caller.principal)
-        ),
+    submission = submit_bundle(
+        document, now_ms=api.engine.clock.now_ms(), **common(request, caller.principal)
     )
+    at = Query(request).number("at", most=REVISION_MAX)
+    if at is None:
+        accepted = await submit(api, submission)
+    else:
+        accepted = accepted_of(await api.engine.submit_planned(submission, at))
     return answer(await _view(api, document.bundle), 200 if accepted.is_repeat else 201)
 
 
@@ -73,17 +83,22 @@ async def submit_one(request: HttpRequest) -> Response[bytes]:
             summary="List bundles",
             answer=Page[BundleView],
             role=Role.VIEWER,
-            parameters=PAGING,
+            parameters=(
+                *PAGING,
+                Parameter("protection", "boolean", "Say of each which losses would hurt it."),
+            ),
         )
     ),
 )
 async def list_all(request: HttpRequest) -> Response[bytes]:
     """All bundles that are not forgotten."""
+    query = Query(request)
+    is_told = query.flag("protection")
     return await page(
         request,
-        Query(request),
+        query,
         lambda fleet: fleet.bundles.rows,
-        lambda fleet, key: views.bundle(fleet, fleet.bundles[key]),
+        lambda fleet, key: views.bundle(fleet, fleet.bundles[key], is_protection_told=is_told),
     )
 
 

@@ -23,11 +23,11 @@ from hostler.api.http import (
 )
 from hostler.base.ids import NodeId
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import CordonNode, DrainNode, EndOrphan, UncordonNode
+from hostler.core.inputs import CordonNode, DrainNode, EndOrphan, LabelNode, UncordonNode
 from hostler.model import Node, Pool
 from hostler.model.node import NodePhase
 from hostler.model.token import Role
-from hostler.wire.http import CordonRequest, DrainRequest, NodeView, Page, PoolView
+from hostler.wire.http import CordonRequest, DrainRequest, LabelsRequest, NodeView, Page, PoolView
 
 
 async def _view(api: Api, node_id: str) -> Response[bytes]:
@@ -114,6 +114,34 @@ async def cordon(request: HttpRequest) -> Response[bytes]:
         api,
         CordonNode(
             node_id=NodeId(node_id), reason=asked.reason, **common(request, caller.principal)
+        ),
+    )
+    return await _view(api, node_id)
+
+
+@post(
+    "/v1/nodes/{node_id:str}/labels",
+    **described(
+        Operation(
+            summary="Give a node labels, or take some away",
+            body=LabelsRequest,
+            answer=NodeView,
+            role=Role.OPERATOR,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def label(request: HttpRequest) -> Response[bytes]:
+    """What is on the node stays; labels that are not named stay as they are."""
+    node_id = path_text(request, "node_id")
+    api, caller = api_of(request), caller_of(request)
+    asked = await body_of(request, LabelsRequest)
+    await submit(
+        api,
+        LabelNode(
+            node_id=NodeId(node_id),
+            labels=dict(asked.labels),
+            **common(request, caller.principal),
         ),
     )
     return await _view(api, node_id)
@@ -222,4 +250,4 @@ async def get_pool(request: HttpRequest) -> Response[bytes]:
     return answer(view)
 
 
-ROUTES = [list_all, get_one, cordon, uncordon, drain, end, list_pools, get_pool]
+ROUTES = [list_all, get_one, label, cordon, uncordon, drain, end, list_pools, get_pool]

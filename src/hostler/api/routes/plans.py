@@ -9,7 +9,6 @@ from hostler.api.convert import plans
 from hostler.api.errors import HttpRequest
 from hostler.api.gateway import bundle_document, new_request_id
 from hostler.api.http import Operation, answer, described
-from hostler.core.planning import plan
 from hostler.engine.translate import submit_bundle
 from hostler.model.token import Role
 from hostler.wire.documents import BundleDocument
@@ -31,11 +30,13 @@ async def plan_one(request: HttpRequest) -> Response[bytes]:
     """A real step on the present fleet that is then dropped, so it cannot differ from applying."""
     api, caller = api_of(request), caller_of(request)
     document = await bundle_document(request)
-    now_ms = api.engine.clock.now_ms()
     submission = submit_bundle(
-        document, request_id=new_request_id(), principal=caller.principal, now_ms=now_ms
+        document,
+        request_id=new_request_id(),
+        principal=caller.principal,
+        now_ms=api.engine.clock.now_ms(),
     )
-    made = await api.engine.read(lambda fleet: plan(fleet, submission, now_ms))
+    made = await api.engine.plan(submission)
     return answer(plans.plan(made, document.timetable.time_zone if document.timetable else "UTC"))
 
 

@@ -12,6 +12,7 @@ from hostler.cli import panels
 from hostler.cli.command import command, remote
 from hostler.cli.errors import CommandError, ExitCode
 from hostler.cli.output import OutputFormat, OutputOption, counted, say_data
+from hostler.cli.protection_text import protection_lines
 from hostler.cli.remote import Remote
 from hostler.cli.terminal import say
 
@@ -52,6 +53,7 @@ def register(app: typer.Typer) -> None:
         examples="""
         hostler apply -f examples/live-channel.yaml
         hostler apply -f bundles/ --wait
+        hostler apply -f channel.yaml --at 4711
         cat channel.yaml | hostler apply -f -
         """,
     )(apply)
@@ -85,6 +87,10 @@ def apply(
     file: FilesOption,
     output: OutputOption = OutputFormat.TABLE,
     *,
+    at: Annotated[
+        int | None,
+        typer.Option("--at", metavar="REV", help="Only what `plan` said at this revision."),
+    ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Return when every replica is ready.")
     ] = False,
@@ -103,8 +109,13 @@ def apply(
 
     timeout_ms = duration_ms(timeout)
     readings = read_bundle_files(file)
+    if at is not None and len(readings) != 1:
+        raise CommandError(
+            "--at goes with one bundle: applying the first changes what was planned for the next",
+            code=ExitCode.BAD_INPUT,
+        )
     plans = _plans(remote.client, readings)
-    views = [remote.client.submit_bundle(reading.require()) for reading in readings]
+    views = [remote.client.submit_bundle(reading.require(), at=at) for reading in readings]
     match output:
         case OutputFormat.JSON | OutputFormat.YAML:
             say_data({"items": views}, output)
@@ -114,6 +125,8 @@ def apply(
         case OutputFormat.TABLE | OutputFormat.WIDE:
             for one in plans:
                 say(f"bundle/{one.bundle_id} {_DONE.get(one.change, one.change)}")
+                for line in protection_lines(one.protection):
+                    say(line)
     if wait:
         wait_ready(remote.patient_client, [view.bundle_id for view in views], timeout_ms)
 
@@ -164,8 +177,10 @@ def plan_lines(view: PlanView) -> list[str]:
         cost = view.launch_microusd_per_hour
         money = f" for {money_text(cost)} an hour" if cost else ""
         parts.append(f"{counted(view.launch_count, 'machine')} would be launched{money}")
+    if view.protection is not None and view.replicas:
+        lines += protection_lines(view.protection)
     lines += [_collision_line(one) for one in view.collisions]
-    return [*lines, f"{', '.join(parts)}; nothing was changed"]
+    return [*lines, f"{', '.join(parts)}; nothing was changed (revision {view.revision})"]
 
 
 def _collision_line(one: CollisionView) -> str:

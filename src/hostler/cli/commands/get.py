@@ -120,7 +120,9 @@ def get(
         if value:
             raise CommandError(f"{flag} is for spend only", code=ExitCode.BAD_INPUT)
     found, wanted_id = kind_and_id(kind, thing_id)
-    filters = Filters(bundle=bundle, node=node, pool=pool, is_all=is_all)
+    filters = Filters(
+        bundle=bundle, node=node, pool=pool, is_all=is_all, is_wide=output is OutputFormat.WIDE
+    )
     _refuse_unknown_filters(found, filters)
     if watch:
         _watch(remote, found, wanted_id, filters, output)

@@ -9,7 +9,7 @@ import typer
 
 from hostler.cli import panels
 from hostler.cli.command import command, remote
-from hostler.cli.errors import CommandError
+from hostler.cli.errors import CommandError, ExitCode
 from hostler.cli.remote import Remote
 from hostler.cli.terminal import note, say
 
@@ -34,6 +34,15 @@ def register(app: typer.Typer) -> None:
         hostler cordon n-000001 n-000002 --reason "new kernel"
         """,
     )(cordon)
+    command(
+        app,
+        "label",
+        panel=panels.CARE,
+        examples="""
+        hostler label n-000001 rack=r1 disk=ssd
+        hostler label n-000001 rack=
+        """,
+    )(label)
     command(app, "uncordon", panel=panels.CARE, examples="hostler uncordon n-000001")(uncordon)
     command(
         app,
@@ -73,6 +82,26 @@ def cordon(
     for node_id in node_ids:
         remote.client.cordon_node(node_id, reason)
         say(f"node/{node_id} cordoned")
+
+
+@remote
+def label(
+    remote: Remote,
+    node_id: Annotated[str, typer.Argument(metavar="NODE")],
+    labels: Annotated[
+        list[str], typer.Argument(metavar="NAME=VALUE...", help="NAME= takes the label away.")
+    ],
+) -> None:
+    """Give a node labels, for rules about where work may be. What is there stays."""
+    given: dict[str, str] = {}
+    for text in labels:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise CommandError(f"{text!r} is not NAME=VALUE", code=ExitCode.BAD_INPUT)
+        given[name] = value
+    view = remote.client.label_node(node_id, given)
+    told = ", ".join(f"{name}={value}" for name, value in view.labels.items())
+    say(f"node/{node_id} has {told or 'no labels'}")
 
 
 @remote

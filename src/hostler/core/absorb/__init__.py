@@ -40,6 +40,7 @@ from hostler.core.inputs import (
     HeartbeatLease,
     InventoryReported,
     JoinAgent,
+    LabelNode,
     ReleaseLease,
     Request,
     ResetBundle,
@@ -95,6 +96,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
             rollouts.steer(txn, one)
         case CordonNode():
             nodes.cordon(txn, one)
+        case LabelNode():
+            nodes.label(txn, one)
         case UncordonNode():
             nodes.uncordon(txn, one)
         case DrainNode():

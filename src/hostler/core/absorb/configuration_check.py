@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from hostler.core import limits
 from hostler.core.absorb.budget_check import problems_of_budgets
 from hostler.core.absorb.sizes_check import problems_of_sizes
-from hostler.core.inputs import ApplyConfiguration, FleetSettings
+from hostler.core.fleet_settings import FleetSettings
+from hostler.core.inputs import ApplyConfiguration
 from hostler.core.replies import Problem
 from hostler.model import Pool
 from hostler.model.pool import Band, Offer, Tier, TierKind

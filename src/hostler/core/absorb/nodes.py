@@ -6,7 +6,8 @@ from typing import Final
 
 from hostler.base.ids import NodeId
 from hostler.core.events import EventKind
-from hostler.core.inputs import CordonNode, DrainNode, EndOrphan, UncordonNode
+from hostler.core.inputs import CordonNode, DrainNode, EndOrphan, LabelNode, UncordonNode
+from hostler.core.limits import LABEL_COUNT_MAX
 from hostler.core.txn import Txn
 from hostler.model import Node
 from hostler.model.node import Cordon, Drain, NodePhase, Origin
@@ -26,6 +27,28 @@ def cordon(txn: Txn, one: CordonNode) -> None:
             EventKind.NODE_CORDONED,
             {"node": node.node_id, "pool": node.pool, "principal": one.principal},
             reason=one.reason,
+        )
+
+
+def label(txn: Txn, one: LabelNode) -> None:
+    """Give a node labels; what is on it stays, whatever it asked for."""
+    node = _wanted(txn, one.request_id, one.node_id)
+    if node is None:
+        return
+    wanted = {**node.labels, **one.labels}
+    labels = {name: value for name, value in sorted(wanted.items()) if value}
+    if len(labels) > LABEL_COUNT_MAX:
+        told = f"a node has {LABEL_COUNT_MAX} labels at most"
+        txn.refuse(one.request_id, "too_many_labels", told)
+        return
+    is_repeat = labels == node.labels
+    txn.accept(one.request_id, node.node_id, is_repeat=is_repeat)
+    if not is_repeat:
+        txn.change(node, labels=labels)
+        txn.emit(
+            EventKind.NODE_LABELLED,
+            {"node": node.node_id, "pool": node.pool, "principal": one.principal},
+            labels=", ".join(f"{name}={value}" for name, value in labels.items()),
         )
 
 

@@ -19,9 +19,10 @@ step after its first member. Most urgent first over all groups: by band and age
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from hostler.base.ids import replica_id
 from hostler.core import assigning, gangs, growth
 from hostler.core.crowd import crowd_of
 from hostler.core.keys import pending_line
@@ -77,7 +78,7 @@ def reconcile(txn: Txn) -> None:
     while groups:
         tried = _Pass(txn, fresh)
         tried.run(groups)
-        groups = _groups_let_in(txn, tried.opened)
+        groups = _groups_let_in(txn, tried)
 
 
 def _reserved_for_changed(txn: Txn) -> Iterator[Node]:
@@ -128,14 +129,21 @@ def _groups_to_try(
     ]
 
 
-def _groups_let_in(txn: Txn, node_ids: Sequence[str]) -> list[str]:
-    """Return the demands that fit on nodes of which room was kept until now."""
-    opened = [txn.fleet.nodes[node_id] for node_id in node_ids if node_id in txn.fleet.nodes]
+def _groups_let_in(txn: Txn, tried: _Pass) -> list[str]:
+    """Return the demands for which what was just placed opens something.
+
+    Nodes of which room was kept until now have some left; and somebody may have waited to be near.
+    """
+    opened = [txn.fleet.nodes[key] for key in tried.opened if key in txn.fleet.nodes]
     openings = [node for node in opened if not standing_of(node)]
+    watching = _bundles_watching(txn, tried.placed)
+    if not openings and not watching:
+        return []
+    lines = {pending_line(replica) for replica in _placeable_of(txn, watching)}
     return [
         group
         for group in txn.fleet.index.replicas_pending.buckets()
-        if _has_opening(txn, group, openings, frozenset(), frozenset())
+        if group in lines or _has_opening(txn, group, openings, frozenset(), frozenset())
     ]
 
 
@@ -143,12 +151,34 @@ def _freshly_pending(txn: Txn) -> Iterator[Replica]:
     """Give the pending replicas that changed, and those whose siblings or bundle did."""
     replicas = txn.changed(Replica)
     yield from (replica for replica in replicas if replica.is_placeable)
-    bundles = dict.fromkeys(replica.bundle_id for replica in replicas)
+    bundles: dict[str, None] = dict.fromkeys(replica.bundle_id for replica in replicas)
     bundles.update(dict.fromkeys(a.bundle_id for a in txn.changed(Allocation) if not a.is_live))
     bundles.update(dict.fromkeys(bundle.bundle_id for bundle in txn.changed(Bundle)))
+    bundles.update(_bundles_watching(txn, txn.changed(Allocation)))
+    if any(standing_of(node) for node in txn.changed(Node)):
+        bundles.update(dict.fromkeys(txn.fleet.index.peers.levelling()))
+    yield from _placeable_of(txn, bundles)
+
+
+def _placeable_of(txn: Txn, bundles: Iterable[str]) -> Iterator[Replica]:
     for bundle_id in bundles:
         for key in txn.fleet.index.replicas_placeable.keys(bundle_id):
             yield txn.fleet.replicas[key]
+
+
+def _bundles_watching(txn: Txn, moved: Sequence[Allocation]) -> dict[str, None]:
+    """Return the bundles with wishes about those who have come to a place or left one."""
+    fleet, found = txn.fleet, dict[str, None]()
+    if not fleet.index.peers.has_wishes:
+        return found
+    for allocation in moved:
+        bundle = fleet.bundles.get(allocation.bundle_id)
+        job = None if bundle is None else bundle.job(allocation.job)
+        if bundle is None or job is None:
+            # What it was called is forgotten, so whoever wishes anything may have meant it.
+            return dict.fromkeys(fleet.index.peers.wishing())
+        found.update(dict.fromkeys(fleet.index.peers.watchers(bundle, job)))
+    return found
 
 
 def _pools_that_may_grow(txn: Txn, nodes: Sequence[Node]) -> frozenset[str]:
@@ -221,6 +251,7 @@ class _Pass:
         """Line, bundle and job of those refused whom nothing sets apart from others of the job."""
         self.opened: list[str] = []
         """Nodes on which there is room that was kept for somebody before."""
+        self.placed: list[Allocation] = []
 
     def run(self, groups: list[str]) -> None:
         """Try the members of each group until it is empty or given up."""
@@ -229,7 +260,9 @@ class _Pass:
             self._queue_next(group)
         while self.queue:
             _, key, group = heapq.heappop(self.queue)
-            verdict = self._try(self.txn.fleet.replicas[key])
+            replica = self.txn.fleet.replicas[key]
+            # Its turn may have come before, beside another job of its replica.
+            verdict = self._try(replica) if replica.is_placeable else None
             if verdict is None or verdict.option is not None or verdict.is_particular:
                 self._queue_next(group)
             else:
@@ -241,7 +274,7 @@ class _Pass:
             order = self.txn.fleet.index.replicas_pending.order_of(key)
             heapq.heappush(self.queue, (order, key, group))
 
-    def _try(self, replica: Replica) -> Verdict | None:
+    def _try(self, replica: Replica) -> Verdict | None:  # noqa: C901  # one way out after another
         """Place a replica or say why not; `None` when it is not its turn, whatever there is."""
         spec = _spec_of(self.txn, replica)
         if spec is None:
@@ -249,11 +282,14 @@ class _Pass:
         if assigning.is_broken(self.txn, replica.bundle_id):
             assigning.hold_back(self.txn, replica)
             return None
+        if replica.moving_to is not None:
+            # The room that was held for it is its own now.
+            replica = self.txn.change(replica, moving_to=None)
         is_moving = replica.migration is not None
         if spec[0].is_gang and not is_moving:
             return self._try_gang(spec[0], replica)
         name = (pending_line(replica), replica.bundle_id, replica.job)
-        is_alike = not replica.avoided and not is_moving
+        is_alike = not replica.avoided and not is_moving and self._are_copies_alike(spec[0])
         if is_alike and name in self.tried_jobs and replica.reason is not None:
             return None
         demand = demand_of(self.txn.fleet, *spec, replica, self.txn.now_ms)
@@ -263,12 +299,15 @@ class _Pass:
             if is_alike:
                 self.tried_jobs.add(name)
         else:
-            node_id = assigning.assign(self.txn, replica, *spec, verdict, verdict.option)
+            found = assigning.assign(self.txn, replica, *spec, verdict, verdict.option)
+            self.placed.append(found)
             place = verdict.option.place
             if place is not None and place.node.is_spare:
-                self.opened.append(node_id)
+                self.opened.append(found.node_id)
             if replica.claim is not None:
                 self.opened.append(replica.claim.node_id)
+            if spec[0].is_colocated:
+                self._bring_along(spec[0], replica)
         return verdict
 
     def _try_gang(self, bundle: Bundle, replica: Replica) -> Verdict | None:
@@ -281,6 +320,20 @@ class _Pass:
             verdict = self.gangs[bundle.bundle_id] = gangs.refusal_of(lack)
         assigning.refuse(self.txn, replica, verdict)
         return verdict
+
+    def _are_copies_alike(self, bundle: Bundle) -> bool:
+        """Say whether no rule tells one copy of a job from another."""
+        is_told_apart = bundle.backup_apart is not None or bundle.is_colocated
+        return not is_told_apart and not self.txn.fleet.index.peers.has_wishes
+
+    def _bring_along(self, bundle: Bundle, replica: Replica) -> None:
+        """Give the other jobs of a replica their place beside it, before anybody takes the room."""
+        for job in bundle.jobs:
+            other = self.txn.fleet.replicas.get(
+                replica_id(bundle.bundle_id, job.name, replica.index)
+            )
+            if other is not None and other.phase is ReplicaPhase.PENDING:
+                self._try(other)
 
     def _obstacle(self, pool: Pool, tier: Tier, offer: Offer) -> Reason | None:
         return growth.growth_obstacle(self.txn, pool, tier, offer)

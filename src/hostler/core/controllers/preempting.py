@@ -23,10 +23,10 @@ import msgspec
 
 from hostler.core import assigning, claims
 from hostler.core.keys import bundle_phase_key, pending_line
+from hostler.core.placement.buy import preferences_broken
 from hostler.core.placement.demand import Demand, demand_of
 from hostler.core.placement.feasible import Place, refusals
 from hostler.core.placement.places import hold_of, live_on
-from hostler.core.placement.resilience import broken_rules
 from hostler.core.placement.room import free_room
 from hostler.core.placement.walk import Option, Verdict, degraded_by
 from hostler.core.txn import Txn
@@ -162,7 +162,7 @@ def _take(
     if tier is None:
         claims.end(txn, replica, "its tier is not configured any more")
         return
-    broken = broken_rules(demand.spread, place.domains, demand.siblings, is_required=False)
+    broken = preferences_broken(demand, place.domains)
     told = degraded_by(demand, broken, place.node.reliability)
     option = Option(pool=pool, tier=tier, place=place, degraded_by=told)
     assigning.assign(txn, replica, *spec, Verdict(option=option, rule=RULE_CLAIMED), option)
@@ -216,7 +216,7 @@ class _Look:
         demand = beside_claims(self.txn, *spec, replica)
         found = self.victims.cheapest(demand, replica, node_ids)
         if found is None:
-            if node_ids is None and not demand.siblings and not replica.avoided:
+            if node_ids is None and not demand.rules and not replica.avoided:
                 self.hopeless.add(line)
             return False
         replica = claims.make(self.txn, replica, demand.requirement, found)

@@ -13,7 +13,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from hostler.core.placement.demand import Demand
-from hostler.core.placement.resilience import broken_rules, domains_of_new
+from hostler.core.placement.resilience import (
+    Domains,
+    broken_node_rules,
+    broken_rules,
+    domains_of_new,
+)
 from hostler.core.placement.room import Hold, Room, less, shortage, shortages, whole_room
 from hostler.model import Pool
 from hostler.model.pool import Offer, Reliability, Tier, TierKind
@@ -37,18 +42,43 @@ def tier_refusal(demand: Demand, pool: Pool, tier: Tier) -> Reason | None:
     if demand.is_reliable_required and not any(_is_reliable(tier, each) for each in tier.offers):
         return Reason.RELIABILITY
     place = domains_of_new(pool, tier)
-    return next(iter(broken_rules(demand.spread, place, demand.siblings, is_required=True)), None)
+    by_place = broken_rules(demand.rules, place, is_required=True)
+    by_node = broken_node_rules(demand.node_rules, place, is_required=True)
+    # Which offers are allowed is asked of each of them.
+    told = [reason for reason in (*by_place, *by_node) if reason is not Reason.OFFER_NOT_ALLOWED]
+    return next(iter(told), None)
 
 
-def fitting_offers(demand: Demand, tier: Tier) -> list[Offer]:
-    """Return the offers of a tier that a demand may have and fits into, cheapest first."""
+def preferences_broken(demand: Demand, place: Domains) -> tuple[Reason, ...]:
+    """Return the preferred rules that a place would break."""
+    return (
+        *broken_rules(demand.rules, place, is_required=False),
+        *broken_node_rules(demand.node_rules, place, is_required=False),
+    )
+
+
+def fitting_offers(demand: Demand, pool: Pool, tier: Tier) -> list[Offer]:
+    """Return the offers of a tier that a demand may have and fits into.
+
+    Those first that break fewest preferred rules, then the cheapest.
+    """
     fitting = [
         offer
         for offer in tier.offers
         if (not demand.is_reliable_required or _is_reliable(tier, offer))
         and shortage(demand.requirement, whole_room(offer.shape)) is None
     ]
-    return sorted(fitting, key=_price)
+    if not demand.node_rules:
+        return sorted(fitting, key=_price)
+    places = {offer.name: domains_of_new(pool, tier, offer) for offer in fitting}
+    allowed = [
+        offer
+        for offer in fitting
+        if not broken_node_rules(demand.node_rules, places[offer.name], is_required=True)
+    ]
+    broken = {each.name: len(preferences_broken(demand, places[each.name])) for each in allowed}
+    fewest = min(broken.values(), default=0)
+    return sorted((each for each in allowed if broken[each.name] == fewest), key=_price)
 
 
 def by_price(offers: Sequence[Offer], crowd: Sequence[Wanted], tier: Tier) -> list[Offer]:

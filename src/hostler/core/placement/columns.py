@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hostler.core.limits import RANKINGS_MAX
 from hostler.core.placement.feasible import FILTERS, Place, is_planned
 from hostler.core.placement.mix import Mix, Profile, prices_milli
 from hostler.core.placement.score import Market
@@ -115,9 +116,11 @@ class Columns:
         self.is_booting: Flags = np.zeros(size, np.bool_)
         self.spare_band: NDArray[np.int32] = np.zeros(size, np.int32)
         """Code of the band that a spare is for; 0 for any."""
-        self.zone, self.provider = (np.zeros(size, np.int32) for _ in range(2))
         self.codes: dict[str, int] = {"": 0}
-        """Of zones, providers and bands."""
+        """Of domains and bands."""
+        self.open_domains: dict[Any, Any] = {}
+        """What is kept about where work could be spread to, by `open_domains`."""
+        self._domains: dict[str, NDArray[np.int32]] = {}
 
     # -- following -------------------------------------------------------------------------------
 
@@ -169,8 +172,20 @@ class Columns:
         return None if row is None or self.places[row] is None else row
 
     def code_of(self, name: str) -> int:
-        """Return the code of a zone, a provider or a band."""
+        """Return the code of a domain or a band."""
         return self.codes.setdefault(name, len(self.codes))
+
+    def domains(self, kind: str) -> NDArray[np.int32]:
+        """Return the code of each row's domain of a kind, such as `zone`; kept once asked for."""
+        column = self._domains.get(kind)
+        if column is None:
+            if len(self._domains) >= RANKINGS_MAX:
+                del self._domains[next(iter(self._domains))]
+            column = self._domains[kind] = np.zeros(len(self.standing), np.int32)
+            for row, place in enumerate(self.places):
+                if place is not None:
+                    column[row] = self.code_of(place.domains.value(kind) or "")
+        return column
 
     def _fill(self, row: int, place: Place) -> None:
         before = self.places[row]
@@ -199,8 +214,8 @@ class Columns:
         self.spare_band[row] = self.code_of(node.spare_band or "")
         self.is_leased[row] = node.lease_count > 0
         self.is_booting[row] = is_planned(node)
-        self.zone[row] = self.code_of(node.zone)
-        self.provider[row] = self.code_of(place.domains.provider)
+        for kind, column in self._domains.items():
+            column[row] = self.code_of(place.domains.value(kind) or "")
 
     def _fill_units(self, row: int, place: Place) -> None:
         room = place.room
@@ -229,6 +244,8 @@ class Columns:
         for name, column in vars(self).items():
             if isinstance(column, np.ndarray):
                 setattr(self, name, _longer(column, size))
+        for kind, column in self._domains.items():
+            self._domains[kind] = _longer(column, size)
         for devices in self.devices.values():
             devices.grow(size)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -9,11 +10,14 @@ import msgspec
 
 from hostler.base.encoding import digest, encode
 from hostler.base.ids import NodeId, ReplicaId
-from hostler.core.placement.resilience import Domains, domains_of
-from hostler.model import Bundle, Replica
-from hostler.model.bundle import Fallback, Job, SpreadRule
+from hostler.core.placement.resilience import NODE, DomainRule
+from hostler.core.placement.rules import anchors_of, rules_of
+from hostler.model import Allocation, Bundle, Replica
+from hostler.model.bundle import Fallback, Job
+from hostler.model.constraint import NodeRule
 from hostler.model.pool import Band
-from hostler.model.shape import Requirement
+from hostler.model.reason import Reason
+from hostler.model.shape import WHOLE_MILLI, CapabilityRequest, Requirement
 
 if TYPE_CHECKING:
     from hostler.core.fleet import Fleet
@@ -41,9 +45,10 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     """The bundle's own, then its fallbacks."""
     fallback: Fallback = Fallback.WHEN_FULL
     """When the pools after the first are open to it."""
-    spread: tuple[SpreadRule, ...] = ()
-    siblings: tuple[Domains, ...] = ()
-    """Where the other live replicas of the same job are."""
+    node_rules: tuple[NodeRule, ...] = ()
+    """What it asks of the node itself, whoever is where."""
+    rules: tuple[DomainRule, ...] = ()
+    """What its wishes about other replicas come to as things are."""
     bundle_count_by_node: dict[NodeId, int] = {}
     """How many of the bundle's allocations are on each node."""
     is_primary: bool = False
@@ -51,58 +56,82 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     spares: SpareAccess = SpareAccess.NEVER
     avoided: frozenset[NodeId] = frozenset()
     """Nodes on which it lately failed; used again only when nothing else fits."""
+    broken_count_max: int | None = None
+    """Preferred rules that the place may break at most; `None`: any number."""
     rejected: frozenset[NodeId] = frozenset()
     """Nodes whose agents lately refused it; not used."""
-    left: NodeId | None = None
-    """The node that a migration is to leave; not used."""
 
 
 def demand_of(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, now_ms: int) -> Demand:
     """Return what a replica asks of a place now."""
-    siblings: list[Domains] = []
     counts: dict[NodeId, int] = {}
+    others: list[Allocation] = []
     for key in fleet.index.allocations_by_bundle.keys(bundle.bundle_id):
         allocation = fleet.allocations[key]
         counts[allocation.node_id] = counts.get(allocation.node_id, 0) + 1
-        node = fleet.nodes.get(allocation.node_id)
-        is_sibling = allocation.job == job.name and allocation.replica_id != replica.replica_id
-        if node is not None and is_sibling:
-            siblings.append(domains_of(node))
+        if allocation.replica_id != replica.replica_id and allocation.node_id in fleet.nodes:
+            others.append(allocation)
+    requirement, line = job.requirement, replica.demand
+    if bundle.is_colocated and not anchors_of(fleet, replica, others):
+        requirement, line = together(bundle.jobs), f"{line}/all"
     avoided = [each for each in replica.avoided if each.until_at_ms >= now_ms]
     is_recovery = replica.is_recovery and replica.migration is None
     return Demand(
         replica_id=replica.replica_id,
-        line=replica.demand,
+        line=line,
         band=job.band,
-        requirement=job.requirement,
+        requirement=requirement,
         pools=pools_of(bundle),
         fallback=bundle.fallback,
-        spread=bundle.spread,
-        siblings=tuple(siblings),
+        node_rules=job.node_rules,
+        rules=(*_node_left(fleet, replica), *rules_of(fleet, bundle, job, replica, others)),
         bundle_count_by_node=counts,
+        broken_count_max=None if replica.migration is None else replica.migration.broken_count_max,
         is_primary=replica.index == 0,
         is_reliable_required=is_reliable_required(bundle, replica.index),
         spares=spare_access(job.band, is_recovery=is_recovery),
         avoided=frozenset(each.node_id for each in avoided if not each.is_rejection),
         rejected=frozenset(each.node_id for each in avoided if each.is_rejection),
-        left=_node_left(fleet, replica),
     )
 
 
-def _node_left(fleet: Fleet, replica: Replica) -> NodeId | None:
-    """Return the node that a migration is to leave, which is no place for its target."""
+def _node_left(fleet: Fleet, replica: Replica) -> Iterator[DomainRule]:
+    """Close the node that a migration is to leave: it is no place for its target."""
     migration = replica.migration
     source = None if migration is None else fleet.allocations.get(migration.source_id)
-    if migration is None or source is None or migration.may_stay:
-        return None
-    return source.node_id
+    if migration is not None and source is not None and not migration.may_stay:
+        left = frozenset({source.node_id})
+        yield DomainRule(NODE, Reason.SPREAD_NODE, is_required=True, refused=left)
 
 
 def plain(demand: Demand) -> Demand:
-    """Return what a demand asks whoever asks it: without siblings and bad memories."""
-    return msgspec.structs.replace(
-        demand, spread=(), siblings=(), avoided=frozenset(), rejected=frozenset(), left=None
+    """Return what a demand asks whoever asks it: without other replicas and bad memories."""
+    return msgspec.structs.replace(demand, rules=(), avoided=frozenset(), rejected=frozenset())
+
+
+def together(jobs: Sequence[Job]) -> Requirement:
+    """Return what all jobs of one replica need together."""
+    needs = [job.requirement for job in jobs if not job.is_dormant]
+    merged: list[CapabilityRequest] = []
+    for request in (each for need in needs for each in need.capabilities):
+        alike = [n for n, each in enumerate(merged) if _is_alike(each, request)]
+        if alike:
+            count = merged[alike[0]].count + request.count
+            merged[alike[0]] = msgspec.structs.replace(request, count=count)
+        else:
+            merged.append(request)
+    return Requirement(
+        capacity=sum(need.capacity for need in needs),
+        cores_milli=sum(need.cores_milli for need in needs),
+        memory_bytes=sum(need.memory_bytes for need in needs),
+        capabilities=tuple(merged),
     )
+
+
+def _is_alike(one: CapabilityRequest, other: CapabilityRequest) -> bool:
+    """Say whether the units of one would serve the other; shares are not units of one kind."""
+    is_whole = one.milli == other.milli == WHOLE_MILLI
+    return is_whole and msgspec.structs.replace(one, count=other.count) == other
 
 
 def spare_access(band: Band, *, is_recovery: bool) -> SpareAccess:
@@ -129,10 +158,11 @@ def demand_digest(bundle: Bundle, job: Job, index: int) -> str:
     """
     asked = (
         job.band,
-        job.requirement,
+        together(bundle.jobs) if bundle.is_colocated else job.requirement,
         pools_of(bundle),
         bundle.fallback,
         is_reliable_required(bundle, index),
+        job.node_rules,
         bundle.bundle_id if bundle.is_gang else "",
     )
     return digest(encode(asked))

@@ -15,7 +15,7 @@ import msgspec
 
 from hostler.core.placement.demand import Demand, SpareAccess
 from hostler.core.placement.mix import Profile
-from hostler.core.placement.resilience import Domains, broken_rules
+from hostler.core.placement.resilience import Domains, broken_node_rules, broken_rules
 from hostler.core.placement.room import Room, shortages
 from hostler.model import Node
 from hostler.model.node import Health, NodePhase, Origin
@@ -59,9 +59,17 @@ FILTERS: Final = (
     Reason.SPREAD_ZONE,
     Reason.SPREAD_TIER,
     Reason.SPREAD_PROVIDER,
+    Reason.SPREAD_LABEL,
+    Reason.FAILURE_DOMAIN,
+    Reason.AFFINITY,
+    Reason.ANTI_AFFINITY,
+    Reason.COLOCATION,
+    Reason.NODE_LABELS,
+    Reason.NODE_EXCLUDED,
     Reason.RELIABILITY,
     Reason.SPARE_RESERVED,
     Reason.LEASED,
+    Reason.OFFER_NOT_ALLOWED,
 )
 """Every reason that a filter gives, in the order in which they are tried."""
 
@@ -75,6 +83,11 @@ PARTICULAR: Final = frozenset(
         Reason.SPREAD_ZONE,
         Reason.SPREAD_TIER,
         Reason.SPREAD_PROVIDER,
+        Reason.SPREAD_LABEL,
+        Reason.FAILURE_DOMAIN,
+        Reason.AFFINITY,
+        Reason.ANTI_AFFINITY,
+        Reason.COLOCATION,
     }
 )
 """Reasons that hold for one replica and need not for another with the same requirement."""
@@ -117,17 +130,19 @@ def refusals(demand: Demand, place: Place) -> Iterator[Reason]:
         yield Reason.NOT_REPORTED
     else:
         yield from shortages(demand.requirement, place.room)
-    if node_id == demand.left or any(each.node_id == node_id for each in demand.siblings):
-        yield Reason.SPREAD_NODE
-    for reason in broken_rules(demand.spread, place.domains, demand.siblings, is_required=True):
-        if reason is not Reason.SPREAD_NODE:
-            yield reason
+    by_place = broken_rules(demand.rules, place.domains, is_required=True)
+    by_node = broken_node_rules(demand.node_rules, place.domains, is_required=True)
+    if by_place or by_node:
+        broken = sorted({*by_place, *by_node}, key=FILTERS.index)
+        yield from (reason for reason in broken if reason is not Reason.OFFER_NOT_ALLOWED)
     if demand.is_reliable_required and place.node.reliability is Reliability.INTERRUPTIBLE:
         yield Reason.RELIABILITY
     if place.node.is_spare and not _is_spare_open(demand, place.node):
         yield Reason.SPARE_RESERVED
     if place.node.lease_count > 0:
         yield Reason.LEASED
+    if Reason.OFFER_NOT_ALLOWED in by_node:
+        yield Reason.OFFER_NOT_ALLOWED
 
 
 def refusal(demand: Demand, place: Place) -> Reason | None:

@@ -8,7 +8,7 @@ carried along where that cannot go wrong, since a node may hold a hundred alloca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hostler.core.keys import tier_key
@@ -17,7 +17,7 @@ from hostler.core.placement.feasible import Place, standing_of
 from hostler.core.placement.mix import Mix, Profile
 from hostler.core.placement.resilience import domains_of
 from hostler.core.placement.room import Hold, Room, free_room, less, whole_room
-from hostler.model import Allocation, Node, Replica
+from hostler.model import Allocation, Node, Pool, Replica
 from hostler.model.node import NodePhase
 from hostler.model.replica import Claim, ReplicaPhase
 from hostler.model.shape import Shape
@@ -38,6 +38,8 @@ class PlaceIndex:
         self._rooms: dict[str, Room] = {}
         self._offered: dict[str, UnitsOffered] = {}
         self._columns: dict[str, Columns] = {}
+        self._held: dict[str, set[str]] = {}
+        """Replicas for which room is held, by node."""
         self._claims: dict[str, int] = {}
         """How many replicas claim room on a node, where any does."""
         self.mix = Mix()
@@ -53,6 +55,12 @@ class PlaceIndex:
             self._columns[left].leave(key)
         if entered in self._columns and not self._columns[entered].touch(key):
             del self._columns[entered]
+
+    def follow_pool(self, _key: str, old: Pool | None, new: Pool | None) -> None:
+        """Forget everything when the labels of a tier change, which they seldom do."""
+        if _labels_of(old) != _labels_of(new):
+            self._places.clear()
+            self._columns.clear()
 
     def follow_allocation(self, _key: str, old: Allocation | None, new: Allocation | None) -> None:
         """Forget the node of an allocation that is written, but for its room when that is clear."""
@@ -74,22 +82,32 @@ class PlaceIndex:
                 ):
                     self._rooms[allocation.node_id] = less(room, hold_of(allocation))
 
-    def follow_replica(self, _key: str, old: Replica | None, new: Replica | None) -> None:
-        """Forget the room of a node on which a claim begins or ends."""
+    def follow_replica(self, key: str, old: Replica | None, new: Replica | None) -> None:
+        """Forget the room of a node on which room begins or ends to be held for somebody."""
         left, entered = _claim_of(old), _claim_of(new)
-        if left == entered:
+        if left != entered:
+            for claim, sign in ((left, -1), (entered, 1)):
+                if claim is not None:
+                    count = self._claims.pop(claim.node_id, 0) + sign
+                    if count:
+                        self._claims[claim.node_id] = count
+                    self._forget_room(claim.node_id)
+        moved_from = None if old is None else old.moving_to
+        moved_to = None if new is None else new.moving_to
+        if moved_from == moved_to:
             return
-        for claim, sign in ((left, -1), (entered, 1)):
-            if claim is None:
-                continue
-            node_id = claim.node_id
-            count = self._claims.pop(node_id, 0) + sign
-            if count:
-                self._claims[node_id] = count
-            self._rooms.pop(node_id, None)
-            self._places.pop(node_id, None)
-            for columns in self._columns.values():
-                columns.mark(node_id)
+        if moved_from is not None:
+            self._held[moved_from].discard(key)
+            self._forget_room(moved_from)
+        if moved_to is not None:
+            self._held.setdefault(moved_to, set()).add(key)
+            self._forget_room(moved_to)
+
+    def _forget_room(self, node_id: str) -> None:
+        self._rooms.pop(node_id, None)
+        self._places.pop(node_id, None)
+        for columns in self._columns.values():
+            columns.mark(node_id)
 
     def in_tier(self, fleet: Fleet, pool: str, tier: str) -> Columns:
         """Return the nodes of a tier that are not retired, as columns that are up to date."""
@@ -100,6 +118,15 @@ class PlaceIndex:
         columns.refresh(lambda node_id: self.of(fleet, node_id))
         return columns
 
+    def _held_on(self, fleet: Fleet, node_id: str) -> Iterator[Hold]:
+        """Give the room that is held for those who are on their way."""
+        for key in sorted(self._held.get(node_id, ())):
+            replica = fleet.replicas[key]
+            bundle = fleet.bundles.get(replica.bundle_id)
+            job = None if bundle is None else bundle.job(replica.job)
+            if job is not None:
+                yield Hold(job.requirement)
+
     def of(self, fleet: Fleet, node_id: str) -> Place:
         """Return one node as placing sees it."""
         known = self._places.get(node_id)
@@ -108,15 +135,22 @@ class PlaceIndex:
         node = fleet.nodes[node_id]
         room = self._rooms.get(node_id)
         if room is None:
-            room = self._rooms[node_id] = free_room(node.shape, holds_on(fleet, node))
+            room = self._rooms[node_id] = free_room(
+                node.shape, [*holds_on(fleet, node), *self._held_on(fleet, node_id)]
+            )
         offered = self._offered.get(node_id)
         if offered is None:
             offered = self._offered[node_id] = offer_of(node.shape)
-        place = self._places[node_id] = place_of(node, room, offered)
+        pool = fleet.pools.get(node.pool)
+        tier = None if pool is None else pool.tier(node.tier)
+        labels = None if tier is None else tier.labels
+        place = self._places[node_id] = place_of(node, room, offered, labels)
         return place
 
 
-def place_of(node: Node, room: Room, offered: UnitsOffered) -> Place:
+def place_of(
+    node: Node, room: Room, offered: UnitsOffered, tier_labels: Mapping[str, str] | None = None
+) -> Place:
     """Return a node with this room free as placing sees it."""
     free: dict[str, int] = {}
     for each in room.units or ():
@@ -124,7 +158,7 @@ def place_of(node: Node, room: Room, offered: UnitsOffered) -> Place:
     return Place(
         node=node,
         room=room,
-        domains=domains_of(node),
+        domains=domains_of(node, tier_labels),
         standing=standing_of(node),
         free_milli=free,
         device_milli=sum(free.values()),
@@ -142,6 +176,11 @@ def offer_of(shape: Shape) -> UnitsOffered:
         milli[unit.name] = milli.get(unit.name, 0) + unit.count * unit.milli
     profiles = {kind: next(iter(found)) for kind, found in seen.items() if len(found) == 1}
     return profiles, milli
+
+
+def _labels_of(pool: Pool | None) -> dict[str, dict[str, str]]:
+    tiers = () if pool is None else pool.tiers
+    return {tier.name: tier.labels for tier in tiers if tier.labels}
 
 
 def _claim_of(replica: Replica | None) -> Claim | None:

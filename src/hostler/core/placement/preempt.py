@@ -18,9 +18,9 @@ import msgspec
 
 from hostler.base.ids import ReplicaId
 from hostler.core.limits import PREEMPTION_CHECKS_MAX
+from hostler.core.placement.buy import preferences_broken
 from hostler.core.placement.demand import Demand
 from hostler.core.placement.feasible import Place, refusals
-from hostler.core.placement.resilience import broken_rules
 from hostler.core.placement.room import Hold, Room, free_room, shortage
 from hostler.model import Allocation
 from hostler.model.pool import Band
@@ -136,7 +136,7 @@ def cheapest_on(
 
 
 def _cost(demand: Demand, place: Place, victims: Sequence[Candidate]) -> Cost:
-    broken = broken_rules(demand.spread, place.domains, demand.siblings, is_required=False)
+    broken = preferences_broken(demand, place.domains)
     return (
         sum(each.is_upper for each in victims),
         len(victims),

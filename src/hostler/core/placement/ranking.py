@@ -31,6 +31,7 @@ from hostler.core.placement.columns import (
 from hostler.core.placement.demand import Demand, SpareAccess
 from hostler.core.placement.feasible import refusal
 from hostler.core.placement.mix import Company
+from hostler.core.placement.resilience import node_rule_reason
 from hostler.core.placement.score import (
     AMOUNT_BITS,
     CORES_GRAIN_MILLI,
@@ -42,8 +43,9 @@ from hostler.core.placement.score import (
     packed,
     scored,
 )
+from hostler.model.constraint import NodeRule
 from hostler.model.reason import Reason
-from hostler.model.shape import WHOLE_MILLI, CapabilityRequest
+from hostler.model.shape import WHOLE_MILLI, CapabilityRequest, MatchRule
 from hostler.model.trace import FilteredNode
 
 _Refuse = Callable[[Reason, Flags], None]
@@ -224,6 +226,9 @@ def _first_refusals(demand: Demand, columns: Columns, size: int) -> tuple[Codes,
         short |= unit_unreported
         is_exact = _units_short(need.capabilities, columns, ~unreported & ~unit_unreported, refuse)
     refuse(Reason.NOT_REPORTED, short)
+    for rule in demand.node_rules:
+        if rule.is_required:
+            refuse(node_rule_reason(rule), _breaks(rule, columns, size))
     if demand.is_reliable_required:
         refuse(Reason.RELIABILITY, columns.is_interruptible[:size])
     reserved = columns.is_spare[:size]
@@ -236,6 +241,27 @@ def _first_refusals(demand: Demand, columns: Columns, size: int) -> tuple[Codes,
     gone = columns.standing[:size] == GONE
     codes[gone] = GONE
     return codes, is_exact | gone
+
+
+def _breaks(rule: NodeRule, columns: Columns, size: int) -> Flags:
+    """Return the rows that break a rule about the node itself."""
+    attribute, match = rule.match.attribute, rule.match
+    if attribute == "node":
+        if match.rule is not MatchRule.IN:
+            is_so = match.rule is MatchRule.EXISTS  # an id is there, and is no number
+            return np.full(size, is_so is rule.is_apart)
+        found: Flags = np.full(size, not rule.is_apart)
+        rows = [row for name in match.values if (row := columns.row_of(name)) is not None]
+        found[rows] = rule.is_apart
+        return found
+    if attribute == "tier":
+        return np.full(size, match.holds(columns.tier) is rule.is_apart)
+    domains = columns.domains(attribute)[:size]
+    breaking = np.zeros(len(columns.codes), np.bool_)
+    for name, code in columns.codes.items():
+        breaking[code] = match.holds(name or None) is rule.is_apart
+    broken: Flags = breaking[domains]
+    return broken
 
 
 def _units_short(
@@ -268,7 +294,11 @@ def _costs(demand: Demand, columns: Columns, rows: Ints, market: Market) -> tupl
     device_max, amount_max = (1 << DEVICE_BITS) - 1, (1 << AMOUNT_BITS) - 1
     is_spare = columns.is_spare[rows]
     wants_spare = demand.spares is SpareAccess.FIRST
-    high = (is_spare != wants_spare).astype(np.int64) << 1 | columns.is_booting[rows]
+    broken = np.zeros(len(rows), np.int64)
+    for rule in demand.node_rules:
+        if not rule.is_required:
+            broken += _breaks(rule, columns, len(columns.ids))[rows]
+    high = (broken << 1 | (is_spare != wants_spare)) << 1 | columns.is_booting[rows]
     cost = np.minimum(_device_costs(demand, columns, rows, market), device_max)
     left = columns.device_milli[rows] - sum(r.total_milli for r in need.capabilities)
     high = (high << DEVICE_BITS | cost) << DEVICE_BITS | np.minimum(left, device_max)

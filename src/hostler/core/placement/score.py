@@ -23,7 +23,7 @@ import msgspec
 from hostler.core.placement.demand import Demand, SpareAccess
 from hostler.core.placement.feasible import Place, is_planned
 from hostler.core.placement.mix import Company, Profile
-from hostler.core.placement.resilience import broken_rules
+from hostler.core.placement.resilience import broken_node_rules, broken_rules
 from hostler.core.placement.room import Room
 from hostler.model.reason import Reason
 from hostler.model.shape import WHOLE_MILLI, Requirement
@@ -77,7 +77,10 @@ class Scored(msgspec.Struct, frozen=True):
 def scored(demand: Demand, place: Place, market: Market) -> Scored:
     """Return a node with its score."""
     node, need, room = place.node, demand.requirement, place.room
-    broken = broken_rules(demand.spread, place.domains, demand.siblings, is_required=False)
+    broken = (
+        *broken_rules(demand.rules, place.domains, is_required=False),
+        *broken_node_rules(demand.node_rules, place.domains, is_required=False),
+    )
     is_preferred = node.is_spare is (demand.spares is SpareAccess.FIRST)
     parts = (
         len(broken),

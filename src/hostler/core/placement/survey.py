@@ -7,6 +7,7 @@ where it failed, where its siblings are, what else of its bundle is where.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -25,8 +26,9 @@ from hostler.core.placement.ranking import (
     Ranking,
     lowest,
 )
+from hostler.core.placement.resilience import NODE, DomainRule
 from hostler.core.placement.score import COUNT_BITS, Market, Scored, scored
-from hostler.model.bundle import SpreadOver
+from hostler.model.constraint import SpreadOver
 from hostler.model.reason import Reason
 from hostler.model.trace import FilteredNode
 
@@ -62,8 +64,7 @@ def survey_of(demand: Demand, fleet: Fleet, pool: str, tier: str) -> Survey:
     columns = index.in_tier(fleet, pool, tier)
     market = columns.market(index.mix)
     ranking = _ranking(demand, columns, market)
-    rules = [rule for rule in demand.spread if rule.over is not SpreadOver.NODE]
-    if demand.siblings and rules:
+    if not all(map(_closes_nodes, demand.rules)):
         return _apart(demand, ranking, market)
     return _nearly_as_ranked(demand, ranking, market)
 
@@ -72,9 +73,13 @@ def _ranking(demand: Demand, columns: Columns, market: Market) -> Ranking:
     kept: dict[tuple[str, ...], Ranking] = columns.rankings
     key = (demand.line, demand.band, demand.spares, str(demand.is_reliable_required))
     found = kept.get(key)
-    if found is not None and (
-        found.demand.requirement is demand.requirement
-        or found.demand.requirement == demand.requirement
+    if (
+        found is not None
+        and (
+            found.demand.requirement is demand.requirement
+            or found.demand.requirement == demand.requirement
+        )
+        and found.demand.node_rules == demand.node_rules
     ):
         found.refresh(market)
         return found
@@ -82,12 +87,10 @@ def _ranking(demand: Demand, columns: Columns, market: Market) -> Ranking:
         del kept[next(iter(kept))]
     plain = msgspec.structs.replace(
         demand,
-        spread=(),
-        siblings=(),
+        rules=(),
         bundle_count_by_node={},
         avoided=frozenset(),
         rejected=frozenset(),
-        left=None,
     )
     found = kept[key] = Ranking(plain, columns, market)
     return found
@@ -139,22 +142,24 @@ def _refuse(codes: Codes, counts: list[int], row: int, code: int) -> None:
 
 
 def _apart(demand: Demand, ranking: Ranking, market: Market) -> Survey:
-    """Lay the rules about wider domains over all rows."""
+    """Lay the rules about more than a few nodes over all rows."""
     columns, size = ranking.columns, ranking.size
     codes, counts = ranking.codes.copy(), ranking.counts.copy()
     broken: list[Flags] = []
-    for rule in demand.spread:
-        shared = _shared(rule.over, demand, columns, size)
-        if shared is not None and rule.is_required:
-            code = CODES[_SPREAD[rule.over]]
-            now = codes[:size]
-            rows = np.flatnonzero(shared & ((now == FITS) | ((now > code) & (now != GONE))))
-            for before, count in enumerate(np.bincount(now[rows]).tolist()):
-                counts[before] -= count
-            counts[code] += len(rows)
-            now[rows] = code
-        elif shared is not None:
-            broken.append(shared)
+    for rule in demand.rules:
+        if _closes_nodes(rule):
+            continue
+        breaking = _breaking(rule, columns, size)
+        if not rule.is_required:
+            broken.append(breaking)
+            continue
+        code = CODES[rule.reason]
+        now = codes[:size]
+        rows = np.flatnonzero(breaking & ((now == FITS) | ((now > code) & (now != GONE))))
+        for before, count in enumerate(np.bincount(now[rows]).tolist()):
+            counts[before] -= count
+        counts[code] += len(rows)
+        now[rows] = code
     for row, code in _refused_rows(demand, columns).items():
         _refuse(codes, counts, row, code)
     best = _best_apart(ranking, codes, broken, _crowded_rows(demand, columns))
@@ -174,56 +179,69 @@ def _best_apart(
             moved = sorted((high, low + crowded.get(row, 0), row) for high, low, row in fitting)
             return moved[:CANDIDATES_KEPT_MAX]
     high, low = np.where(codes == FITS, ranking.high, NEVER), ranking.low.copy()
-    for shared in broken:
+    for breaking in broken:
         part = high[: ranking.size]
-        part[shared & (part != NEVER)] += 1 << BROKEN_SHIFT
+        part[breaking & (part != NEVER)] += 1 << BROKEN_SHIFT
     for row, count in crowded.items():
         low[row] += count
     return lowest(high, low, CANDIDATES_KEPT_MAX)
 
 
-_SPREAD: Final = {
-    SpreadOver.ZONE: Reason.SPREAD_ZONE,
-    SpreadOver.TIER: Reason.SPREAD_TIER,
-    SpreadOver.PROVIDER: Reason.SPREAD_PROVIDER,
-}
+def _breaking(rule: DomainRule, columns: Columns, size: int) -> Flags:
+    """Return the rows that break a rule."""
+    if rule.is_hopeless:
+        return np.ones(size, np.bool_)
+    if rule.domain == NODE:
+        names = rule.refused if rule.allowed is None else rule.allowed
+        rows = [row for name in sorted(names) if (row := columns.row_of(name)) is not None]
+        found: Flags = np.full(size, rule.allowed is not None)
+        found[rows] = rule.allowed is None
+        return found
+    if rule.domain == SpreadOver.TIER:
+        is_refused = columns.tier in rule.refused
+        is_allowed = rule.allowed is None or columns.tier in rule.allowed
+        return np.full(size, is_refused or not is_allowed)
+    domains = columns.domains(rule.domain)[:size]
+    # Apart must be known, not hoped: an unknown domain, which is code 0, may be any.
+    broken = _is_one_of(domains, columns, {"", *rule.refused})
+    if rule.allowed is not None:
+        broken |= ~_is_one_of(domains, columns, rule.allowed)
+    return broken
 
 
-def _shared(over: SpreadOver, demand: Demand, columns: Columns, size: int) -> Flags | None:
-    """Return the rows that share a domain with a sibling; `None` for a rule about nodes."""
-    siblings = demand.siblings
-    match over:
-        case SpreadOver.NODE:
-            return None
-        case SpreadOver.ZONE:
-            if any(not each.zone for each in siblings):
-                return np.ones(size, np.bool_)
-            # Apart must be known, not hoped: an unknown zone may be any.
-            zones = {"", *(each.zone for each in siblings)}
-            return _is_one_of(columns.zone[:size], columns, zones)
-        case SpreadOver.TIER:
-            return np.full(size, any(each.tier == columns.tier for each in siblings))
-        case SpreadOver.PROVIDER:
-            return _is_one_of(
-                columns.provider[:size], columns, {each.provider for each in siblings}
-            )
-
-
-def _is_one_of(column: NDArray[np.int32], columns: Columns, names: set[str]) -> Flags:
+def _is_one_of(column: NDArray[np.int32], columns: Columns, names: AbstractSet[str]) -> Flags:
     codes = sorted(columns.codes[name] for name in names if name in columns.codes)
-    found: Flags = np.zeros(len(column), np.bool_)
+    found: Flags
+    if len(codes) > _CODES_FEW:
+        table = np.zeros(len(columns.codes), np.bool_)
+        table[codes] = True
+        found = table[column]
+        return found
+    found = np.zeros(len(column), np.bool_)
     for code in codes:
         found |= column == code
     return found
 
 
+_CODES_FEW: Final = 4
+"""So few domains are compared one by one sooner than looked up."""
+
+
+def _closes_nodes(rule: DomainRule) -> bool:
+    """Say whether a rule refuses a few nodes and nothing else."""
+    return (
+        rule.is_required and rule.domain == NODE and rule.allowed is None and not rule.is_hopeless
+    )
+
+
 def _refused_rows(demand: Demand, columns: Columns) -> dict[int, int]:
     """Return the rows that this replica may not have, with the code of why."""
     refused: dict[int, int] = {}
-    for apart_id in (demand.left, *(each.node_id for each in demand.siblings)):
-        row = columns.row_of(apart_id)
-        if row is not None:
-            refused[row] = CODES[Reason.SPREAD_NODE]
+    for rule in demand.rules:
+        for node_id in rule.refused if _closes_nodes(rule) else ():
+            row = columns.row_of(node_id)
+            if row is not None:
+                refused[row] = min(refused.get(row, GONE), CODES[rule.reason])
     for node_id in (*demand.avoided, *demand.rejected):
         row = columns.row_of(node_id)
         if row is not None:

@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from hostler.core.placement.buy import Wanted, by_price, fitting_offers, tier_refusal
+from hostler.core.placement.buy import (
+    Wanted,
+    by_price,
+    fitting_offers,
+    preferences_broken,
+    tier_refusal,
+)
 from hostler.core.placement.demand import Demand, SpareAccess
 from hostler.core.placement.feasible import PARTICULAR, STANDINGS, Place, refusals
-from hostler.core.placement.resilience import (
-    INTERRUPTIBLE_PRIMARY,
-    broken_rules,
-    domains_of_new,
-)
+from hostler.core.placement.resilience import INTERRUPTIBLE_PRIMARY, domains_of_new
 from hostler.core.placement.survey import Survey, survey_of
 from hostler.core.placement.trace import attempt_of
 from hostler.model import Pool
@@ -65,9 +67,17 @@ WAITS: Final = (
     Reason.SPREAD_ZONE,
     Reason.SPREAD_TIER,
     Reason.SPREAD_PROVIDER,
+    Reason.SPREAD_LABEL,
+    Reason.FAILURE_DOMAIN,
+    Reason.AFFINITY,
+    Reason.ANTI_AFFINITY,
+    Reason.COLOCATION,
     Reason.RELIABILITY,
     Reason.NO_CAPACITY,
     Reason.NO_OFFER_FITS,
+    Reason.NODE_LABELS,
+    Reason.NODE_EXCLUDED,
+    Reason.OFFER_NOT_ALLOWED,
     Reason.POOL_DISABLED,
     Reason.POOL_NOT_CONFIGURED,
 )
@@ -163,6 +173,10 @@ def _walk(demand: Demand, fleet: Fleet, obstacle: Obstacle, crowd: Crowd, rule: 
                     return _taken(look, found, said, looks)
     for kind in (_existing, _new):
         degraded = [(look, found) for look in looks if (found := kind(look)) is not None]
+        if demand.broken_count_max is not None:
+            degraded = [
+                each for each in degraded if each[1].broken_count <= demand.broken_count_max
+            ]
         if degraded:
             best = min(degraded, key=lambda each: each[1].broken_count)
             return _taken(*best, RULE_DEGRADED, looks)
@@ -262,13 +276,12 @@ def _look_for_new(look: _Look, pool: Pool, tier: Tier, obstacle: Obstacle, crowd
     if look.reason is not None:
         look.outcome = EXHAUSTED if look.reason is Reason.NO_CAPACITY else look.reason.value
         return
-    offers = fitting_offers(demand, tier)
+    offers = fitting_offers(demand, pool, tier)
     obstacles = [obstacle(pool, tier, offer) for offer in offers]
     free = [offer for offer, wait in zip(offers, obstacles, strict=True) if wait is None]
     if free:
         offer = free[0] if len(free) == 1 else by_price(free, crowd(demand, pool), tier)[0]
-        place = domains_of_new(pool, tier)
-        broken = broken_rules(demand.spread, place, demand.siblings, is_required=False)
+        broken = preferences_broken(demand, domains_of_new(pool, tier, offer))
         option = Option(
             pool=pool,
             tier=tier,
@@ -302,7 +315,7 @@ def degraded_by(
     demand: Demand, broken: tuple[Reason, ...], reliability: Reliability
 ) -> tuple[str, ...]:
     """Return what an allocation there is said to be degraded by."""
-    told = tuple(reason.value for reason in broken)
+    told = tuple(dict.fromkeys(reason.value for reason in broken))
     if demand.is_primary and reliability is Reliability.INTERRUPTIBLE:
         return (*told, INTERRUPTIBLE_PRIMARY)
     return told
@@ -310,6 +323,8 @@ def degraded_by(
 
 def _failure(looks: list[_Look]) -> Verdict:
     told = [look.reason or Reason.NO_CAPACITY for look in looks]
+    if _is_about_nodes(looks):
+        told = [reason for reason in told if reason not in _WITHOUT_MEANING]
     is_particular = not PARTICULAR.isdisjoint(told)
     for look in looks:
         if look.survey is None:
@@ -327,6 +342,22 @@ def _failure(looks: list[_Look]) -> Verdict:
         attempts=_attempts(looks),
         is_particular=is_particular,
     )
+
+
+def _is_about_nodes(looks: list[_Look]) -> bool:
+    """Say whether there are nodes and all of them are of another kind than is asked for."""
+    found = [
+        look.survey for look in looks if look.survey is not None and look.survey.candidate_count
+    ]
+    return bool(found) and all(
+        sum(survey.count_by_reason.get(reason, 0) for reason in _OTHER_KIND)
+        == survey.candidate_count
+        for survey in found
+    )
+
+
+_OTHER_KIND: Final = (Reason.NODE_LABELS, Reason.NODE_EXCLUDED, Reason.OFFER_NOT_ALLOWED)
+_WITHOUT_MEANING: Final = (Reason.NO_CAPACITY, Reason.NO_OFFER_FITS)
 
 
 def _rank(reason: Reason) -> int:

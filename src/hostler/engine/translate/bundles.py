@@ -16,7 +16,8 @@ from hostler.base.units import (
 from hostler.core.calendar import Instant, instant_of
 from hostler.core.inputs import SubmitBundle
 from hostler.engine.time_zones import read_time_zones
-from hostler.model.bundle import Fallback, Job, OnFailure, RolloutPolicy, SpreadOver, SpreadRule
+from hostler.engine.translate.where import affinities, node_rules, spread_rule
+from hostler.model.bundle import Fallback, Job, OnFailure, RolloutPolicy
 from hostler.model.calendar import TimeZone, Weekday, Window
 from hostler.model.launch import (
     AtOnceReadiness,
@@ -43,6 +44,7 @@ from hostler.wire.documents import (
     BundleDocument,
     JobDocument,
     ReadinessDocument,
+    WhereDocument,
     WishDocument,
     wish_of,
 )
@@ -68,16 +70,18 @@ def submit_bundle(
         idempotency_key=idempotency_key,
         bundle_id=BundleId(document.bundle),
         pool=document.pool,
-        jobs=tuple(_job(job) for job in document.jobs),
+        jobs=tuple(_job(job, document.where) for job in document.jobs),
         replica_count=document.replicas,
         fallback_pools=tuple(document.fallback_pools),
         fallback=Fallback(document.fallback),
         is_gang=document.gang,
-        spread=tuple(
-            SpreadRule(over=SpreadOver(rule.over), is_required=rule.required)
-            for rule in document.spread
-        ),
+        spread=tuple(spread_rule(rule) for rule in document.spread),
         is_primary_interruptible=document.primary_interruptible,
+        is_colocated=document.colocate,
+        backup_apart=(
+            None if document.backup_apart is None else spread_rule(document.backup_apart)
+        ),
+        is_protection_required=document.require_protected,
         labels=dict(document.labels),
         rollout=RolloutPolicy(
             max_parallel=document.rollout.max_parallel,
@@ -116,13 +120,16 @@ def _timetable(document: TimetableDocument, zones: Sequence[TimeZone]) -> Timeta
     )
 
 
-def _job(document: JobDocument) -> Job:
+def _job(document: JobDocument, where: WhereDocument) -> Job:
     return Job(
         name=document.name,
         launch=_launch(document.run),
         band=Band(document.band),
         requirement=requirement(document.requires),
         is_dormant=document.dormant,
+        labels=dict(document.labels),
+        node_rules=node_rules(where, document.where),
+        affinities=affinities(where, document.where),
         can_overlap=document.overlap == "allowed",
     )
 

@@ -16,7 +16,8 @@ from hostler.base.units import (
     size_bytes,
     time_of_day_ms,
 )
-from hostler.core.inputs import ApplyConfiguration, FleetSettings
+from hostler.core.fleet_settings import FleetSettings
+from hostler.core.inputs import ApplyConfiguration
 from hostler.engine.time_zones import read_time_zones, time_zone_problem
 from hostler.model import Budget, Pool
 from hostler.model.calendar import Weekday, Window
@@ -36,6 +37,7 @@ from hostler.model.settings import (
     Preemption,
     ProviderLimits,
     RecoveryLimits,
+    RepayLimits,
     Retention,
 )
 from hostler.model.shape import Capability, Shape
@@ -127,6 +129,10 @@ def _settings(document: FleetDocument) -> FleetSettings:
         orphan_grace_ms=duration_ms(timing.orphan_grace),
         lost_node_count_max=timing.lost_nodes_max,
         brake_window_ms=duration_ms(timing.brake_window),
+        repay=RepayLimits(
+            settle_ms=duration_ms(document.debts.settle),
+            spacing_ms=duration_ms(document.debts.spacing),
+        ),
         providers=tuple(
             ProviderLimits(
                 provider=name,
@@ -272,6 +278,7 @@ def _tier(document: TierDocument) -> Tier:
         offers=tuple(_offer(offer) for offer in document.offers),
         node_count_max=document.node_count_max or 0,
         zone=document.zone,
+        labels=dict(document.labels),
         lead_ms=None if document.lead is None else duration_ms(document.lead),
         boot_ms=duration_ms(document.boot),
         options_json=encode(document.options).decode(),

@@ -19,10 +19,9 @@ from hostler.model.bundle import (
     Job,
     OnFailure,
     RolloutPolicy,
-    SpreadOver,
-    SpreadRule,
 )
 from hostler.model.calendar import Offset, TimeZone
+from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.launch import (
     AtOnceReadiness,
     DelayReadiness,

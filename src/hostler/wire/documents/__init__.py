@@ -15,6 +15,13 @@ from hostler.wire.documents.reader import (
     require_all,
 )
 from hostler.wire.documents.schema import bundle_schema, config_schema
+from hostler.wire.documents.where import (
+    DomainDocument,
+    NodeLabelDocument,
+    PeersDocument,
+    SpreadDocument,
+    WhereDocument,
+)
 from hostler.wire.documents.work import (
     AttributeDocument,
     CapabilityDocument,
@@ -30,11 +37,16 @@ __all__ = [
     "ConfigDocument",
     "DocumentProblem",
     "DocumentRejected",
+    "DomainDocument",
     "JobDocument",
+    "NodeLabelDocument",
+    "PeersDocument",
     "PoolDocument",
     "ReadinessDocument",
     "Reading",
+    "SpreadDocument",
     "TierDocument",
+    "WhereDocument",
     "WishDocument",
     "bundle_schema",
     "capability_of",

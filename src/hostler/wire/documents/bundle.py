@@ -15,6 +15,12 @@ from hostler.wire.documents.text import (
     Size,
     TimeOfDay,
 )
+from hostler.wire.documents.where import (
+    DomainDocument,
+    Labels,
+    SpreadDocument,
+    WhereDocument,
+)
 from hostler.wire.documents.windows import Day
 from hostler.wire.documents.work import Document, RequiresDocument
 
@@ -103,20 +109,15 @@ class JobDocument(Document, frozen=True, kw_only=True):
     band: Literal["gold", "silver", "bronze"] = "silver"
     """Recovery class: gold first and onto spares, silver re-placed, bronze dropped."""
     requires: RequiresDocument = RequiresDocument()
+    where: WhereDocument = WhereDocument()
+    labels: Labels = {}
+    """Added to those of the bundle."""
     run: RunDocument
     dormant: bool = False
     """Placed only when an operator starts it."""
     overlap: Literal["allowed", "forbidden"] = "forbidden"
     """Whether two copies of one replica may run for a while when it is moved or renewed: the new
     one is then ready before the old one ends. Forbidden: the old one ends first."""
-
-
-class SpreadDocument(Document, frozen=True, kw_only=True):
-    """Replicas of one job do not share a domain."""
-
-    over: Literal["node", "zone", "tier", "provider"]
-    required: bool = False
-    """True refuses to place; false places all the same and says that it is degraded."""
 
 
 class RolloutDocument(Document, frozen=True, kw_only=True):
@@ -179,6 +180,15 @@ class BundleDocument(Document, frozen=True, kw_only=True):
     spread: list[SpreadDocument] = []
     primary_interruptible: bool = True
     """False: the primary is never put on interruptible capacity."""
+    backup_apart: DomainDocument | None = None
+    """What primary and backup do not share, whatever holds for the others."""
+    colocate: bool = False
+    """True: the jobs of one replica are on one node."""
+    where: WhereDocument = WhereDocument()
+    """For each of the jobs."""
+    require_protected: bool = False
+    """True: refused unless the loss of any one node, zone, provider or interruptible tier would
+    leave every replica a place."""
     labels: dict[str, str] = {}
     rollout: RolloutDocument = RolloutDocument()
     timetable: TimetableDocument | None = None

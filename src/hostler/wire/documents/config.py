@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from hostler.wire.documents.spend import BudgetDocument, SpendDocument
 from hostler.wire.documents.text import Count, CountFromOne, Duration, Money, Name
+from hostler.wire.documents.where import Labels
 from hostler.wire.documents.windows import WindowDocument
 from hostler.wire.documents.work import Document, ShapeDocument
 
@@ -49,6 +50,15 @@ class RecoveryDocument(Document, frozen=True, kw_only=True):
     """Being ready for so long erases a replica's restart history."""
     exclusion: Duration = "30s"
     """How long a replica avoids the node on which it failed."""
+
+
+class DebtsDocument(Document, frozen=True, kw_only=True):
+    """When a replica whose place breaks a preferred rule is moved to a better one."""
+
+    settle: Duration = "10m"
+    """How long a better place must have been there."""
+    spacing: Duration = "30m"
+    """Pause of a replica after such a move, doubling with each further one within a day."""
 
 
 class PreemptionDocument(Document, frozen=True, kw_only=True):
@@ -106,6 +116,7 @@ class FleetDocument(Document, frozen=True, kw_only=True):
     """Limits by provider; one that is not named has none."""
     placement: PlacementDocument = PlacementDocument()
     recovery: RecoveryDocument = RecoveryDocument()
+    debts: DebtsDocument = DebtsDocument()
     retention: RetentionDocument = RetentionDocument()
     spend: SpendDocument = SpendDocument()
 
@@ -153,6 +164,8 @@ class TierDocument(Document, frozen=True, kw_only=True):
     reliability: Literal["reliable", "interruptible"] = "reliable"
     """`interruptible`: the provider may take a machine back."""
     zone: str = ""
+    labels: Labels = {}
+    """Of each of its nodes, for the rules of bundles about where they may be."""
     node_count_max: CountFromOne | None = None
     """Machines at once, from asked for until confirmed gone. Elastic tiers must have it."""
     lead: Duration | None = None

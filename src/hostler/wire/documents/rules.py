@@ -31,6 +31,12 @@ from hostler.wire.documents.config import (
 from hostler.wire.documents.problem import DocumentProblem
 from hostler.wire.documents.spend_rules import spend_rules
 from hostler.wire.documents.tree import Plain, child_path
+from hostler.wire.documents.where import (
+    DomainDocument,
+    NodeLabelDocument,
+    PeersDocument,
+    SpreadDocument,
+)
 from hostler.wire.documents.windows import WindowDocument
 
 P = TypeVar("P", bound=msgspec.Struct)
@@ -127,6 +133,14 @@ def _config_rules(parts: _Parts) -> Problems:
 def _bundle_rules(parts: _Parts) -> Problems:
     yield from parts.rule("", BundleDocument, _bundle)
     yield from parts.unique("jobs", "job")
+    yield from parts.rule("backup_apart", DomainDocument, _domain)
+    for rule in parts.members("spread"):
+        yield from parts.rule(rule, SpreadDocument, _spread)
+    for where in ("where", *(f"{job}.where" for job in parts.members("jobs"))):
+        for label in parts.members(f"{where}.nodes"):
+            yield from parts.rule(label, NodeLabelDocument, _node_label)
+        for peers in (*parts.members(f"{where}.near"), *parts.members(f"{where}.apart")):
+            yield from parts.rule(peers, PeersDocument, _domain)
     for job in parts.members("jobs"):
         yield from parts.rule(f"{job}.run", RunDocument, _run)
     yield from parts.rule("timetable", TimetableDocument, _timetable)
@@ -231,11 +245,11 @@ def _bundle(bundle: BundleDocument, path: str) -> Problems:
             )
     spreads = child_path(path, "spread")
     for index, rule in enumerate(bundle.spread):
-        if rule.over in [other.over for other in bundle.spread[:index]]:
+        above = [(other.over, other.label) for other in bundle.spread[:index]]
+        if (rule.over, rule.label) in above:
             yield _problem(
                 child_path(spreads, index), "duplicate", f"a rule over {rule.over} stands above"
             )
-
     count = len(bundle.jobs) * bundle.replicas
     if count > REPLICA_COUNT_MAX:
         yield _problem(
@@ -244,6 +258,26 @@ def _bundle(bundle: BundleDocument, path: str) -> Problems:
             f"{len(bundle.jobs)} jobs with {bundle.replicas} copies each are {count} replicas;"
             f" a bundle has {REPLICA_COUNT_MAX} at most",
         )
+
+
+def _domain(rule: DomainDocument | PeersDocument, path: str) -> Problems:
+    if (rule.over == "label") is (rule.label is None):
+        told = "name the label" if rule.label is None else "only a rule over a label names one"
+        code = "missing_key" if rule.label is None else "not_here"
+        yield _problem(child_path(path, "label"), code, told)
+
+
+def _spread(rule: SpreadDocument, path: str) -> Problems:
+    yield from _domain(rule, path)
+    if rule.over == "node" and rule.skew is not None:
+        told = "two replicas of one job are never on one node, so leave out `skew`"
+        yield _problem(child_path(path, "skew"), "not_here", told)
+
+
+def _node_label(rule: NodeLabelDocument, path: str) -> Problems:
+    if not any((rule.is_in, rule.not_in, rule.at_least is not None, rule.exists is not None)):
+        told = "say what its value is to be: `in`, `not_in`, `at_least` or `exists`"
+        yield _problem(path, "missing_key", told)
 
 
 def _timetable(timetable: TimetableDocument, path: str) -> Problems:

@@ -5,12 +5,16 @@ that an older client can show what a newer server says.
 """
 
 from hostler.wire.http.bundles import (
+    AffinityView,
     AllocationView,
     BundleView,
     ClaimView,
     EndedView,
+    HurtView,
     JobView,
+    NodeRuleView,
     PreemptedView,
+    ProtectionView,
     ReplicaView,
     RolloutView,
     SpreadView,
@@ -78,6 +82,7 @@ from hostler.wire.http.nodes import (
     CordonView,
     DrainRequest,
     DrainView,
+    LabelsRequest,
     LaunchFailureView,
     NodeView,
     NoteView,
@@ -90,7 +95,14 @@ from hostler.wire.http.nodes import (
     WindowsView,
 )
 from hostler.wire.http.problem import PROBLEM_MEDIA_TYPE, Problem, ProblemError, problem
-from hostler.wire.http.shapes import CapabilityView, DeviceView, RequirementView, ShapeView
+from hostler.wire.http.shapes import (
+    CapabilityView,
+    DeviceView,
+    MatchView,
+    RequirementView,
+    ShapeView,
+    WishView,
+)
 from hostler.wire.http.spend import BudgetLineView, SpendView
 
 __all__ = [
@@ -98,6 +110,7 @@ __all__ = [
     "TIMEOUT_MS_MAX",
     "WAIT_MS_MAX",
     "AcquireRequest",
+    "AffinityView",
     "AllocationView",
     "AttemptView",
     "BootFailureView",
@@ -128,10 +141,14 @@ __all__ = [
     "ExtendRequest",
     "FilteredView",
     "HeartbeatRequest",
+    "HurtView",
     "JobView",
+    "LabelsRequest",
     "LaunchFailureView",
     "LeasePlanView",
     "LeaseView",
+    "MatchView",
+    "NodeRuleView",
     "NodeView",
     "NoteView",
     "OfferView",
@@ -144,6 +161,7 @@ __all__ = [
     "PreemptedView",
     "Problem",
     "ProblemError",
+    "ProtectionView",
     "ReleaseRequest",
     "ReloadEffectView",
     "ReloadRequest",
@@ -176,5 +194,6 @@ __all__ = [
     "WhyView",
     "WindowComingView",
     "WindowsView",
+    "WishView",
     "problem",
 ]

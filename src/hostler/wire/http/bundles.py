@@ -4,14 +4,42 @@ from __future__ import annotations
 
 import msgspec
 
-from hostler.wire.http.shapes import RequirementView
+from hostler.wire.http.shapes import MatchView, RequirementView
 
 
 class SpreadView(msgspec.Struct, frozen=True, kw_only=True):
-    """Replicas of one job do not share a domain."""
+    """Replicas of one job do not share a domain, or are spread evenly over the domains."""
 
     over: str
+    label: str
+    """Which, when it is over a label."""
     is_required: bool
+    skew_max: int | None
+    """How many more may be in one domain than in the emptiest; `null`: none share one."""
+
+
+class NodeRuleView(msgspec.Struct, frozen=True, kw_only=True):
+    """A wish about the node itself."""
+
+    match: MatchView
+    """Of a fact: `node`, `zone`, `tier`, `provider`, `offer` or `label:NAME`."""
+    is_apart: bool
+    """True: it must not be so."""
+    is_required: bool
+
+
+class AffinityView(msgspec.Struct, frozen=True, kw_only=True):
+    """A wish to be in the domain of others, or in none of theirs."""
+
+    over: str
+    label: str
+    is_apart: bool
+    is_required: bool
+    bundle_id: str
+    """Whom it is about, by all that is given; empty: any with the labels, or the bundle itself."""
+    job: str
+    replica_index: int | None
+    labels: dict[str, str]
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,10 +52,32 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     is_switched_on: bool | None
     """An operator's last word: started, stopped; `None` when there is none."""
     requires: RequirementView
+    labels: dict[str, str]
+    node_rules: list[NodeRuleView]
+    affinities: list[AffinityView]
     argv: list[str]
     readiness: str
     """How we know that it is ready: `http`, `tcp`, `exec`, `sd_notify`, `delay` or `none`."""
     disconnect: str
+
+
+class HurtView(msgspec.Struct, frozen=True, kw_only=True):
+    """A loss that some replicas would not survive."""
+
+    kind: str
+    """`node`, `zone`, `provider` or `interruptible_tier`."""
+    name: str
+    replicas: dict[str, str]
+    """By id: why it would find no place."""
+
+
+class ProtectionView(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether all replicas would have a place after the loss of any one domain."""
+
+    is_protected: bool
+    hurts: list[HurtView]
+    unplaced: list[str]
+    """Replicas that have no place now."""
 
 
 class BundleView(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +94,13 @@ class BundleView(msgspec.Struct, frozen=True, kw_only=True):
     """Copies of each job."""
     spread: list[SpreadView]
     is_primary_interruptible: bool
+    backup_apart: SpreadView | None
+    """What primary and backup do not share."""
+    is_colocated: bool
+    """The jobs of one replica are on one node."""
+    is_protection_required: bool
+    protection: ProtectionView | None
+    """Where it was asked for: of one bundle, or of a list with `protection=true`."""
     labels: dict[str, str]
     generation: int
     phase: str

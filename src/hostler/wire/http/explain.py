@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from hostler.wire.http.bundles import ProtectionView
 from hostler.wire.http.problem import ProblemError
 from hostler.wire.http.shapes import RequirementView
 
@@ -268,5 +269,7 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     """Machines that would be launched."""
     launch_microusd_per_hour: int
     """What they would cost."""
+    protection: ProtectionView | None
+    """Which single losses it would then not survive."""
     collisions: list[CollisionView] = []
     """When the timetable asks for more than the pool has: the first time for each resource."""

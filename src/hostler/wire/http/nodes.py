@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from hostler.wire.documents.where import LabelName
 from hostler.wire.http.shapes import ShapeView
 
 
@@ -91,6 +92,8 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     offer: str
     origin: str
     zone: str
+    labels: dict[str, str]
+    """Its own, which win over those of its tier."""
     reliability: str
     price_microusd_per_hour: int
     shape: ShapeView
@@ -132,6 +135,13 @@ class CordonRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     reason: str = ""
 
 
+class LabelsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Give a node labels."""
+
+    labels: dict[LabelName, Annotated[str, Meta(max_length=63)]]
+    """By name; an empty value takes the label away."""
+
+
 class DrainRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Cordon a node and move what is there."""
 
@@ -168,6 +178,8 @@ class TierView(msgspec.Struct, frozen=True, kw_only=True):
     provider: str
     reliability: str
     zone: str
+    labels: dict[str, str]
+    """Of each of its nodes."""
     node_count: int
     """Nodes that are not retired."""
     node_count_max: int

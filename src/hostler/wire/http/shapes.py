@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -16,11 +16,33 @@ Amount = Annotated[int, Meta(ge=0, le=AMOUNT_MAX)]
 
 
 class CapabilityView(msgspec.Struct, frozen=True, kw_only=True):
-    """Something countable, had or needed."""
+    """Something countable that is there."""
 
     name: str
     count: Amount = 1
     attributes: dict[str, AttributeValue] = {}
+
+
+class MatchView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is asked of an attribute, where being equal is not what is meant."""
+
+    attribute: str
+    rule: Literal["in", "at_least", "exists"]
+    values: list[str] = []
+    """The allowed values; the one least number; or nothing."""
+
+
+class WishView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something countable that is needed."""
+
+    name: str
+    count: Amount = 1
+    milli: Annotated[int, Meta(ge=1, le=1_000)] = 1_000
+    """Thousandths of each unit; less than all of it only of one unit."""
+    attributes: dict[str, AttributeValue] = {}
+    """Those that must be equal."""
+    matches: list[MatchView] = []
+    """What else is asked of attributes."""
 
 
 class DeviceView(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,4 +69,4 @@ class RequirementView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     capacity: Amount = 0
     cores_milli: Amount = 0
     memory_bytes: Amount = 0
-    capabilities: list[CapabilityView] = []
+    capabilities: list[WishView] = []

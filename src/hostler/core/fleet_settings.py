@@ -1,0 +1,37 @@
+"""The numbers of a configuration, as an operator hands them in."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hostler.model.disruption import DisruptionBudget
+from hostler.model.settings import (
+    AGEING_MS,
+    Preemption,
+    ProviderLimits,
+    RecoveryLimits,
+    RepayLimits,
+    Retention,
+)
+from hostler.model.spend import SpendSettings
+
+
+class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The fleet-wide part of a configuration."""
+
+    heartbeat_ms: int
+    suspect_after_ms: int
+    fence_after_ms: int
+    lost_after_ms: int
+    list_every_ms: int
+    orphan_grace_ms: int
+    lost_node_count_max: int
+    brake_window_ms: int
+    providers: tuple[ProviderLimits, ...] = ()
+    recovery: RecoveryLimits
+    repay: RepayLimits = RepayLimits()
+    retention: Retention
+    ageing_ms: int = AGEING_MS
+    preemption: Preemption = Preemption()
+    disruption_budgets: tuple[DisruptionBudget, ...] = ()
+    spend: SpendSettings = SpendSettings()
