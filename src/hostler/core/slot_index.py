@@ -75,7 +75,7 @@ class SlotIndex:
         if new is not None and is_free_for_lease(new):
             free = new.slot_count - new.lease_count - new.cleaning_count
         before = self._free_by_node.get(key, 0)
-        if free == before:
+        if free == before and not (free and _is_shared_anew(old, new)):
             return
         pool = (new or old).pool  # type: ignore[union-attr]  # a write has one side at least
         self._free_counts[pool] = self._free_counts.get(pool, 0) + free - before
@@ -239,6 +239,20 @@ def _keyed_bucket(bucket: str, fairness_key: str) -> str:
 
 def _one(head: tuple[Order, str] | None) -> list[tuple[Order, str]]:
     return [] if head is None else [head]
+
+
+def _is_shared_anew(old: Node | None, new: Node | None) -> bool:
+    """Say whether others may share a node than before, though as many of its slots are free.
+
+    A slot that is being cleaned up is as little free as a held one, but it has no tenant.
+    """
+    return (
+        old is not None
+        and new is not None
+        and new.slot_count > 1
+        and (old.lease_count, old.share, old.tenant_key)
+        != (new.lease_count, new.share, new.tenant_key)
+    )
 
 
 def _is_alike(old: Node, new: Node) -> bool:
