@@ -36,6 +36,8 @@ from hostler.wire.http import (
     PlanView,
     PoolView,
     ReleaseRequest,
+    ReloadRequest,
+    ReloadView,
     ReplicaView,
     RevokeRequest,
     RolloutView,
@@ -116,6 +118,12 @@ def status() -> Call[StatusView]:
 def config() -> Call[ConfigView]:
     """Ask for the configuration in force."""
     return _get("/v1/config", ConfigView)
+
+
+def reload_config(*, is_dry_run: bool = False, digest: str = "") -> Call[ReloadView]:
+    """Have the server read its configuration file again."""
+    body = ReloadRequest(is_dry_run=is_dry_run, digest=digest)
+    return _post("/v1/config/reload", ReloadView, body, key="")
 
 
 def explain(
@@ -264,6 +272,11 @@ def retry_pool(name: str) -> Call[PoolView]:
 def cordon_node(node_id: str, reason: str = "") -> Call[NodeView]:
     """Let nothing new onto a node."""
     return _post(f"/v1/nodes/{segment(node_id)}/cordon", NodeView, CordonRequest(reason=reason))
+
+
+def end_orphan(node_id: str) -> Call[NodeView]:
+    """End a machine that was held back because nobody knows whose it is."""
+    return _post(f"/v1/nodes/{segment(node_id)}/end", NodeView)
 
 
 def label_node(node_id: str, labels: dict[str, str]) -> Call[NodeView]:

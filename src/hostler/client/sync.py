@@ -28,6 +28,7 @@ from hostler.wire.http import (
     NodeView,
     PendingView,
     PoolView,
+    ReloadView,
     ServiceView,
     SpendView,
     StatusView,
@@ -197,6 +198,10 @@ class SyncClient(SyncBundleClient):
         """As `Client.config`."""
         return self._loop.run(self._client.config())
 
+    def reload_config(self, *, is_dry_run: bool = False, digest: str = "") -> ReloadView:
+        """As `Client.reload_config`."""
+        return self._loop.run(self._client.reload_config(is_dry_run=is_dry_run, digest=digest))
+
     def explain(
         self,
         about: str,
@@ -254,9 +259,12 @@ class SyncClient(SyncBundleClient):
         """As `Client.logs`."""
         return self._loop.iterate(self._client.logs(target, follow=follow, tail_bytes=tail_bytes))
 
-    def nodes(self, *, pool: str | None = None, include_retired: bool = False) -> list[NodeView]:
+    def nodes(
+        self, *, pool: str | None = None, phase: str | None = None, include_retired: bool = False
+    ) -> list[NodeView]:
         """As `Client.nodes`."""
-        return self._loop.run(self._client.nodes(pool=pool, include_retired=include_retired))
+        work = self._client.nodes(pool=pool, phase=phase, include_retired=include_retired)
+        return self._loop.run(work)
 
     def node(self, node_id: str) -> NodeView:
         """As `Client.node`."""
@@ -265,6 +273,10 @@ class SyncClient(SyncBundleClient):
     def cordon_node(self, node_id: str, reason: str = "") -> NodeView:
         """As `Client.cordon_node`."""
         return self._loop.run(self._client.cordon_node(node_id, reason))
+
+    def end_orphan(self, node_id: str) -> NodeView:
+        """As `Client.end_orphan`."""
+        return self._loop.run(self._client.end_orphan(node_id))
 
     def label_node(self, node_id: str, labels: dict[str, str]) -> NodeView:
         """As `Client.label_node`."""

@@ -61,6 +61,14 @@ def _draining_bucket(node: Node) -> str | None:
     return "all" if is_draining else None
 
 
+def _stuck_bucket(node: Node) -> str | None:
+    if node.phase is not NodePhase.STOPPING:
+        return None
+    if node.is_foreign:
+        return "foreign"
+    return "stuck" if node.is_stuck else None
+
+
 def _lost_bucket(node: Node) -> str | None:
     is_lost = node.health is Health.LOST and node.silent_since_at_ms is not None
     return "all" if is_lost else None
@@ -118,6 +126,8 @@ class NodeIndexes:
         """By provider: asked for, and no machine is known yet."""
         self.nodes_draining = SetIndex[Node](_draining_bucket)
         """In `all`: those that are to be empty and have not been seen so."""
+        self.nodes_stuck = SetIndex[Node](_stuck_bucket)
+        """In `stuck` those whose machines do not die, in `foreign` those held back."""
         self.nodes_lost = SetIndex[Node](_lost_bucket)
         """In `all`: those given up for silence; the brake counts them."""
         self.nodes_quarantined = SetIndex[Node](
@@ -150,6 +160,7 @@ class NodeIndexes:
                 self.nodes_draining,
                 self.nodes_lost,
                 self.nodes_quarantined,
+                self.nodes_stuck,
                 uses,
                 self.nodes_free,
                 self.nodes_to_replace,
@@ -335,6 +346,8 @@ _STEADY: dict[str, Callable[[Any], Any]] = {
         "quarantine",
         "health",
         "silent_since_at_ms",
+        "is_stuck",
+        "is_foreign",
     ),
     OutboxEntry.KIND: attrgetter("command"),
 }

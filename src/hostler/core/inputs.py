@@ -151,6 +151,12 @@ class DrainNode(Request, frozen=True, kw_only=True, tag="drain_node"):
     then_retire: bool = False
 
 
+class EndOrphan(Request, frozen=True, kw_only=True, tag="end_orphan"):
+    """End a machine that was held back because its label names a node that we never had."""
+
+    node_id: NodeId
+
+
 class RetryGrowth(Request, frozen=True, kw_only=True, tag="retry_growth"):
     """Launch again in a pool what lately failed: whoever asks has mended it."""
 
@@ -377,6 +383,7 @@ AnyRequest = (
     | UncordonNode
     | DrainNode
     | ConfirmLoss
+    | EndOrphan
     | RetryGrowth
     | AcquireLease
     | HeartbeatLease

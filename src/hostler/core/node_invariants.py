@@ -23,9 +23,14 @@ def of_machine(fleet: Fleet, node: Node) -> Iterator[Broken]:
     if (
         node.phase is NodePhase.STOPPING
         and is_ours_to_stop
+        and not node.is_foreign
         and stop_command_id(node) not in fleet.commands
     ):
         yield "INV-NODE-5", "a machine that is to go is not being stopped"
+    if node.is_foreign and (
+        node.phase is not NodePhase.RETIRED and stop_command_id(node) in fleet.commands
+    ):
+        yield "INV-NODE-8", "a machine that may be somebody else's is being stopped"
     if node.cleaning_count and node.phase is not NodePhase.RETIRED:
         keys = fleet.index.commands_by_target.keys(f"node:{node.node_id}")
         commands = [fleet.commands[key].command for key in keys]

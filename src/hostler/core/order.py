@@ -17,6 +17,7 @@ from typing import Final
 from hostler.core import outbox
 from hostler.core.controllers import (
     admission,
+    closing,
     drain,
     enrollment,
     fencing,
@@ -82,6 +83,7 @@ CONTROLLERS: Final = tuple(
             recovery,
             quarantining,
             rollouts,
+            closing,
             drain,
             services,
             preempting,

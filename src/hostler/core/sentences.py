@@ -334,6 +334,10 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "It refuses jobs, as half of its pool does: the fault is likelier in the jobs.",
         "Look at why the jobs are refused; uncordon nodes that you trust.",
     ),
+    Reason.FOREIGN_MACHINE: (
+        "A machine carries this fleet's label and the name of a node that the fleet never had.",
+        "Find out whose it is: another server's with this fleet id? `hostler end` ends it.",
+    ),
     Reason.SILENT: (
         "Nothing is heard of its agent.",
         "Look at the network and at the agent; after a while its work is placed elsewhere.",

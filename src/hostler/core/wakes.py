@@ -75,8 +75,11 @@ def _lease(fleet: Fleet, lease: Lease, _from_ms: int) -> int | None:
 def _node(fleet: Fleet, node: Node, from_ms: int) -> int | None:
     settings = fleet.settings or _DEFAULTS
     match node.phase:
-        case NodePhase.REQUESTED | NodePhase.STOPPING:
+        case NodePhase.REQUESTED:
             return None  # the outbox keeps at it
+        case NodePhase.STOPPING:
+            is_told = node.is_stuck or node.is_foreign
+            return None if is_told else node.phase_since_at_ms + limits.STUCK_AFTER_MS
         case NodePhase.STARTING:
             check_at_ms = (node.checked_at_ms or node.phase_since_at_ms) + limits.BOOT_CHECK_MS
             return _earliest(from_ms, node.phase_since_at_ms + node.boot_ms, check_at_ms)

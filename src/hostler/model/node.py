@@ -181,6 +181,8 @@ class Drain(Value, frozen=True, kw_only=True):
     """The deadline has passed and something is still here; it has been said once."""
     is_done: bool = False
     """The node has been seen empty; it has been said once."""
+    is_of_pool: bool = False
+    """Its pool is disabled: it is called off when the pool is enabled again."""
 
 
 class LaunchFailure(Value, frozen=True, kw_only=True):
@@ -278,6 +280,13 @@ class Node(Record, frozen=True, kw_only=True):
     """Why it is to go; set before the phase follows, by whoever decides it."""
     is_machine_gone: bool = False
     """The provider has said that the machine no longer exists."""
+    gone_doubted_at_ms: int | None = None
+    """When its provider said so although its agent was speaking; nothing was done about it."""
+    is_foreign: bool = False
+    """A machine with our fleet's label and the name of a node that we never had: perhaps another
+    server's. It is not ended before an operator says so."""
+    is_stuck: bool = False
+    """Its machine has been asked to end for long, and people were told."""
     started_at_ms: int | None = None
     """When its machine began to cost: the provider's word, else when we first knew of it."""
     ended_at_ms: int | None = None

@@ -131,6 +131,16 @@ class Rollout(Value, frozen=True, kw_only=True):
     """Machines that the floors may lack meanwhile."""
 
 
+class Closing(Value, frozen=True, kw_only=True):
+    """How far a disabled pool is on its way to hold nothing and have no machine."""
+
+    begun_at_ms: int
+    deadline_at_ms: int
+    """Until then leases may stay and work may move; then what is left is ended."""
+    is_done: bool = False
+    """Nothing is held and no machine of ours is left; it has been said once."""
+
+
 class Pool(Record, frozen=True, kw_only=True):
     """Nodes managed under one policy."""
 
@@ -140,6 +150,8 @@ class Pool(Record, frozen=True, kw_only=True):
     generation: int = 1
     is_enabled: bool = True
     """False: no new work, waiting requests are refused, machines retire when they are empty."""
+    closing: Closing | None = None
+    """While it is disabled."""
     is_configured: bool = True
     """False: it has left the configuration; its record goes when its last node has."""
     tiers: tuple[Tier, ...] = ()

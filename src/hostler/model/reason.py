@@ -95,5 +95,6 @@ class Reason(StrEnum):
     IN_USE = "in_use"
     STOP_UNCONFIRMED = "stop_unconfirmed"
     QUARANTINE_BRAKE = "quarantine_brake"
+    FOREIGN_MACHINE = "foreign_machine"
     SILENT = "silent"
     LISTENING_TOO_SHORT = "listening_too_short"

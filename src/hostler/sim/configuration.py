@@ -91,11 +91,13 @@ _CLEAN_UP_MS: Final = 120_000
 def _pool(plan: PoolPlan) -> Pool:
     return Pool(
         name=plan.name,
+        is_enabled=plan.is_enabled,
         tiers=tuple(_tier(tier) for tier in plan.tiers),
         warm_count=plan.warm_count,
         spare_count=plan.spare_count,
         slot_count=plan.slot_count,
         idle_ms=plan.idle_ms,
+        retire_notice_ms=plan.retire_notice_ms,
         lease_ms=plan.lease_ms,
         lease_ms_max=plan.lease_ms_max,
         lease_per_key_max=plan.lease_per_key_max,
@@ -121,4 +123,5 @@ def _tier(plan: TierPlan) -> Tier:
         offers=() if is_fixed else offers,
         node_count_max=plan.node_count_max,
         boot_ms=plan.boot_ms,
+        options_json=f'{{"edition":{plan.edition}}}' if plan.edition else "{}",
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hostler.api.convert.shapes import shape
 from hostler.core.fleet import Fleet
 from hostler.core.keys import tier_key
+from hostler.core.machine_commands import stop_command_id
 from hostler.core.sizing_targets import sizes_of
 from hostler.core.uses import Replaceable, Use, replaceable_key, use_key
 from hostler.model import Allocation, Lease, Node, Pool, Sizes
@@ -16,6 +17,7 @@ from hostler.model.reason import Reason
 from hostler.wire.http import (
     BootFailureView,
     CleanUpView,
+    ClosingView,
     CordonView,
     DrainView,
     LaunchFailureView,
@@ -26,6 +28,7 @@ from hostler.wire.http import (
     OfferView,
     PoolView,
     QuarantineView,
+    StopView,
     TenantView,
     TierView,
 )
@@ -124,6 +127,21 @@ def _leases_left(fleet: Fleet, record: Node) -> Iterator[LeftView]:
         )
 
 
+def _stop(fleet: Fleet, record: Node) -> StopView | None:
+    if record.phase is not NodePhase.STOPPING:
+        return None
+    entry = fleet.commands.get(stop_command_id(record))
+    return StopView(
+        since_at_ms=record.phase_since_at_ms,
+        is_stuck=record.is_stuck,
+        is_foreign=record.is_foreign,
+        attempt_count=0 if entry is None else entry.attempt_count,
+        next_at_ms=None if entry is None else entry.next_at_ms,
+        last_code="" if entry is None else entry.last_code,
+        last_message="" if entry is None else entry.last_message,
+    )
+
+
 def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
     """Show a node."""
     cordon, drain, failure = record.cordon, record.drain, record.launch_failure
@@ -172,6 +190,7 @@ def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
         cleaning_count=record.cleaning_count,
         last_clean_up=_clean_up(record.last_clean_up),
         idle_since_at_ms=record.idle_since_at_ms,
+        stop=_stop(fleet, record),
         notes=notes(fleet, record.node_id),
     )
 
@@ -188,6 +207,13 @@ def pool(fleet: Fleet, record: Pool) -> PoolView:
     return PoolView(
         name=record.name,
         is_enabled=record.is_enabled,
+        closing=None
+        if record.closing is None
+        else ClosingView(
+            begun_at_ms=record.closing.begun_at_ms,
+            deadline_at_ms=record.closing.deadline_at_ms,
+            is_done=record.closing.is_done,
+        ),
         generation=record.generation,
         tiers=[_tier(fleet, record, tier) for tier in record.tiers],
         warm_count=sizes.warm_count,

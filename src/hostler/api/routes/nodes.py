@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from litestar import Response, get, post
 
 from hostler.api.context import Api, api_of, caller_of
@@ -21,7 +23,14 @@ from hostler.api.http import (
 )
 from hostler.base.ids import NodeId
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import ConfirmLoss, CordonNode, DrainNode, LabelNode, UncordonNode
+from hostler.core.inputs import (
+    ConfirmLoss,
+    CordonNode,
+    DrainNode,
+    EndOrphan,
+    LabelNode,
+    UncordonNode,
+)
 from hostler.model import Node, Pool
 from hostler.model.node import NodePhase
 from hostler.model.token import Role
@@ -73,7 +82,10 @@ async def list_all(request: HttpRequest) -> Response[bytes]:
             return None
         return views.node(fleet, found, is_connected=api.links.is_connected(key))
 
-    return await page(request, query, lambda fleet: fleet.nodes.rows, view)
+    def keys(fleet: Fleet) -> Iterable[str]:
+        return fleet.index.nodes_by_phase.keys(phase) if phase else fleet.nodes.rows
+
+    return await page(request, query, keys, view)
 
 
 @get(
@@ -210,6 +222,25 @@ async def confirm_lost(request: HttpRequest) -> Response[bytes]:
     return await _view(api, node_id)
 
 
+@post(
+    "/v1/nodes/{node_id:str}/end",
+    **described(
+        Operation(
+            summary="End a machine that was held back because nobody knows whose it is",
+            answer=NodeView,
+            role=Role.OPERATOR,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def end(request: HttpRequest) -> Response[bytes]:
+    """It carries this fleet's label and the name of a node that the fleet never had."""
+    node_id = path_text(request, "node_id")
+    api, caller = api_of(request), caller_of(request)
+    await submit(api, EndOrphan(node_id=NodeId(node_id), **common(request, caller.principal)))
+    return await _view(api, node_id)
+
+
 @get(
     "/v1/pools",
     **described(
@@ -254,6 +285,7 @@ ROUTES = [
     uncordon,
     drain,
     confirm_lost,
+    end,
     list_pools,
     get_pool,
 ]

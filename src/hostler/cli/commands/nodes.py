@@ -1,4 +1,4 @@
-"""`hostler cordon`, `uncordon` and `drain`: looking after nodes."""
+"""`hostler cordon`, `uncordon`, `drain` and `end`: looking after nodes."""
 
 from __future__ import annotations
 
@@ -58,6 +58,20 @@ def register(app: typer.Typer) -> None:
         hostler drain n-000001 --retire
         """,
     )(drain)
+    command(app, "end", panel=panels.CARE, examples="hostler end n-000123")(end)
+
+
+@remote
+def end(remote: Remote, node_ids: NodesArgument) -> None:
+    """End machines that were held back because nobody knows whose they are.
+
+    `hostler get stuck` lists them: each carries this fleet's label and the name of a node that the
+    fleet never had. Another server may use the same fleet id, or an older store was restored.
+    """
+    _check_all(remote.client, node_ids)
+    for node_id in node_ids:
+        remote.client.end_orphan(node_id)
+        say(f"node/{node_id} is being ended")
 
 
 @remote

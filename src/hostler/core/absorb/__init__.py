@@ -35,6 +35,7 @@ from hostler.core.inputs import (
     CreateToken,
     DeleteBundle,
     DrainNode,
+    EndOrphan,
     ExtendLease,
     FullScan,
     HeartbeatLease,
@@ -103,6 +104,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
             nodes.uncordon(txn, one)
         case DrainNode():
             nodes.drain(txn, one)
+        case EndOrphan():
+            nodes.end_orphan(txn, one)
         case RetryGrowth():
             growth.retry(txn, one)
         case ConfirmLoss():

@@ -7,20 +7,17 @@ a record at once, whose only way is out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from hostler.base.ids import NodeId
 from hostler.core import outbox
 from hostler.core.absorb import notices
 from hostler.core.events import EventKind
-from hostler.core.machine_commands import launch_command_id
+from hostler.core.machine_commands import has_machine, launch_command_id
 from hostler.core.machine_fact import MachineFact
 from hostler.core.txn import Txn
 from hostler.model import Node
 from hostler.model.command import CheckMachine
 from hostler.model.node import NodePhase, NodeTrigger, Origin, RetireReason
-
-_WITH_MACHINE: Final = (NodePhase.STARTING, NodePhase.READY, NodePhase.DRAINING)
 
 
 def launched(txn: Txn, node_id: NodeId, fact: MachineFact) -> None:
@@ -144,7 +141,7 @@ def listed(txn: Txn, provider: str, asked_at_ms: int, facts: Iterable[MachineFac
     for key in txn.fleet.index.nodes_by_provider.keys(provider):
         node = txn.fleet.nodes[key]
         machine_id = node.machine_id
-        if machine_id is None or node.phase not in _WITH_MACHINE or node.origin is Origin.JOINED:
+        if machine_id is None or node.origin is Origin.JOINED or not has_machine(node):
             continue
         if machine_id not in present and node.phase_since_at_ms < asked_at_ms:
             counts[str(machine_id)] = state.absent_list_counts.get(machine_id, 0) + 1
@@ -204,7 +201,21 @@ def _seen(txn: Txn, provider: str, fact: MachineFact) -> None:
         is_retired = node is not None and node.phase is NodePhase.RETIRED
         is_due = is_retired or fact.created_at_ms + grace_ms <= txn.now_ms
     if is_due:
-        adopt_orphan(txn, provider, fact)
+        adopt_orphan(txn, provider, fact, is_foreign=not _was_ours(txn, fact.node_id))
+
+
+def _was_ours(txn: Txn, node_id: str | None) -> bool:
+    """Say whether the fleet has ever had a node of that name, as far as its records go back."""
+    if node_id is None or node_id in txn.fleet.nodes:
+        return node_id is not None
+    prefix, _, number = node_id.partition("-")
+    counter = txn.fleet.counters.get(prefix)
+    return (
+        prefix == "n"
+        and number.isdigit()
+        and counter is not None
+        and (int(number) <= counter.value)
+    )
 
 
 def _ended_at_ms(txn: Txn, provider: str, fact: MachineFact) -> int | None:
@@ -223,14 +234,17 @@ def _unbilled_from_ms(txn: Txn, former: Node | None, fact: MachineFact) -> int:
     return min(began_ms + former.metered_until_ms - former.metered_from_ms, txn.now_ms)
 
 
-def adopt_orphan(txn: Txn, provider: str, fact: MachineFact) -> Node:
-    """Give a machine that nobody stands for a record, whose only way is out."""
+def adopt_orphan(txn: Txn, provider: str, fact: MachineFact, *, is_foreign: bool = False) -> Node:
+    """Give a machine that nobody stands for a record, whose only way is out.
+
+    One that is foreign counts in no pool, and waits for an operator's word.
+    """
     former = txn.fleet.nodes.get(fact.node_id)
     node = txn.put(
         Node(
             node_id=NodeId(txn.mint("n")),
-            pool=fact.pool,
-            tier=fact.tier,
+            pool="" if is_foreign else fact.pool,
+            tier="" if is_foreign else fact.tier,
             provider=provider,
             offer="" if former is None else former.offer,
             price_microusd_per_hour=0 if former is None else former.price_microusd_per_hour,
@@ -244,6 +258,7 @@ def adopt_orphan(txn: Txn, provider: str, fact: MachineFact) -> Node:
             hostname=fact.hostname,
             health_since_at_ms=txn.now_ms,
             retire_reason=RetireReason.ORPHAN,
+            is_foreign=is_foreign,
         )
     )
     txn.emit(
@@ -252,5 +267,6 @@ def adopt_orphan(txn: Txn, provider: str, fact: MachineFact) -> Node:
         machine=fact.machine_id,
         provider=provider,
         label_node=fact.node_id,
+        is_foreign=is_foreign,
     )
     return node

@@ -8,12 +8,19 @@ from msgspec.structs import replace
 
 from hostler.base.ids import NodeId
 from hostler.core.events import EventKind
-from hostler.core.inputs import ConfirmLoss, CordonNode, DrainNode, LabelNode, UncordonNode
+from hostler.core.inputs import (
+    ConfirmLoss,
+    CordonNode,
+    DrainNode,
+    EndOrphan,
+    LabelNode,
+    UncordonNode,
+)
 from hostler.core.leaving import call_off
 from hostler.core.limits import LABEL_COUNT_MAX
 from hostler.core.txn import Txn
 from hostler.model import Node
-from hostler.model.node import Cordon, Drain, NodePhase
+from hostler.model.node import Cordon, Drain, NodePhase, Origin
 
 _LEAVING: Final = (NodePhase.STOPPING, NodePhase.RETIRED)
 
@@ -126,6 +133,33 @@ def confirm_loss(txn: Txn, one: ConfirmLoss) -> None:
         return
     txn.accept(one.request_id, node.node_id, is_repeat=node.is_loss_confirmed)
     txn.change(node, is_loss_confirmed=True, loss_held_until_at_ms=None)
+
+
+def end_orphan(txn: Txn, one: EndOrphan) -> None:
+    """Take an operator's word that a machine which bears our label is ours to end."""
+    node = txn.fleet.nodes.get(one.node_id)
+    if node is None:
+        txn.refuse(
+            one.request_id, "node_not_found", f"there is no node {one.node_id!r}", is_missing=True
+        )
+        return
+    if node.origin is not Origin.ORPHAN:
+        txn.refuse(
+            one.request_id,
+            "node_not_orphan",
+            f"node {node.node_id} is no orphan: drain it with --retire to end its machine",
+            is_conflict=True,
+        )
+        return
+    txn.accept(one.request_id, node.node_id, is_repeat=not node.is_foreign)
+    if node.is_foreign:
+        txn.change(node, is_foreign=False, phase_since_at_ms=txn.now_ms)
+        txn.emit(
+            EventKind.ORPHAN_END_REQUESTED,
+            {"node": node.node_id, "principal": one.principal},
+            machine=node.machine_id,
+            provider=node.provider,
+        )
 
 
 def _wanted(txn: Txn, request_id: str, node_id: NodeId) -> Node | None:

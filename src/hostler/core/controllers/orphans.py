@@ -7,7 +7,8 @@ Keeps:    INV-PROVIDER-1 (every provider that may have a machine of ours is aske
 Waits on: nothing that people ask about.
 
 What a list says is compared with our records where it is absorbed. A machine that is listed and
-that no node stands for gets a record and is retired like any other. One that complete lists in a
+that no node stands for gets a record and is retired like any other, unless it bears the name of a
+node that this fleet never had: then it waits for an operator's word. One that complete lists in a
 row have missed is not thereby gone: its provider is asked about it by name.
 """
 
@@ -16,15 +17,12 @@ from __future__ import annotations
 from typing import Final
 
 from hostler.core import limits, outbox
-from hostler.core.machine_commands import send_check
+from hostler.core.machine_commands import has_machine, send_check
 from hostler.core.txn import Txn
 from hostler.model import Node, Pool, ProviderState, Settings
 from hostler.model.command import ListMachines
-from hostler.model.node import NodePhase
 
 READS: Final = (ProviderState, Pool, Node, Settings)
-
-_WITH_MACHINE: Final = (NodePhase.STARTING, NodePhase.READY, NodePhase.DRAINING)
 
 
 def reconcile(txn: Txn) -> None:
@@ -101,5 +99,5 @@ def _doubt(txn: Txn, state: ProviderState) -> None:
     for machine_id in missed:
         for key in txn.fleet.index.nodes_by_machine.keys(f"{state.name}/{machine_id}"):
             node = txn.fleet.nodes[key]
-            if node.phase in _WITH_MACHINE:
+            if has_machine(node):
                 send_check(txn, node)

@@ -66,7 +66,10 @@ def new_fleet_id() -> str:
 
 
 def provider_problems(document: ConfigDocument, registry: Registry) -> list[DocumentProblem]:
-    """Return what providers have against their tiers, with paths from the document's root."""
+    """Return what providers have against their tiers, with paths from the document's root.
+
+    A disabled pool launches nothing, so it can be switched off although its provider is broken.
+    """
     return [
         msgspec.structs.replace(problem, path=f"{path}.{problem.path}")
         for path, tier in _tiers(document)
@@ -95,7 +98,7 @@ def _time_zones(document: ConfigDocument) -> Iterator[tuple[str, str]]:
 
 def _tiers(document: ConfigDocument) -> Iterator[tuple[str, TierDocument]]:
     for name, pool in document.pools.items():
-        for index, tier in enumerate(pool.tiers):
+        for index, tier in enumerate(pool.tiers if pool.enabled else ()):
             yield f"pools.{name}.tiers[{index}]", tier
 
 

@@ -21,6 +21,12 @@ from hostler.wire.http.bundles import (
     UpcomingPage,
     UpcomingView,
 )
+from hostler.wire.http.config import (
+    ConfigChangeView,
+    ReloadEffectView,
+    ReloadRequest,
+    ReloadView,
+)
 from hostler.wire.http.explain import (
     AttemptView,
     CandidateView,
@@ -71,6 +77,7 @@ from hostler.wire.http.leases import (
 from hostler.wire.http.nodes import (
     BootFailureView,
     CleanUpView,
+    ClosingView,
     CordonRequest,
     CordonView,
     DrainRequest,
@@ -84,6 +91,7 @@ from hostler.wire.http.nodes import (
     OfferView,
     PoolView,
     QuarantineView,
+    StopView,
     TenantView,
     TierView,
     WindowComingView,
@@ -118,8 +126,10 @@ __all__ = [
     "CheckView",
     "ClaimView",
     "CleanUpView",
+    "ClosingView",
     "CollisionView",
     "ComparisonView",
+    "ConfigChangeView",
     "ConfigView",
     "CordonRequest",
     "CordonView",
@@ -160,6 +170,9 @@ __all__ = [
     "ProtectionView",
     "QuarantineView",
     "ReleaseRequest",
+    "ReloadEffectView",
+    "ReloadRequest",
+    "ReloadView",
     "ReplicaView",
     "RequirementView",
     "RerunView",
@@ -180,6 +193,7 @@ __all__ = [
     "SpendView",
     "SpreadView",
     "StatusView",
+    "StopView",
     "TenantView",
     "TierView",
     "TokenView",

@@ -110,6 +110,22 @@ class CleanUpView(msgspec.Struct, frozen=True, kw_only=True):
     ended_at_ms: int
 
 
+class StopView(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the end of a node's machine is."""
+
+    since_at_ms: int
+    is_stuck: bool
+    """It has taken so long that people were told; it is asked to end for as long as it takes."""
+    is_foreign: bool
+    """Its label names a node that the fleet never had: it is not ended before somebody says so."""
+    attempt_count: int
+    next_at_ms: int | None
+    """When it is asked again, or given up to answer."""
+    last_code: str
+    """How the last attempt failed; empty while none has."""
+    last_message: str
+
+
 class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     """A place where work can run."""
 
@@ -154,6 +170,8 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     """Slots that are being cleaned up."""
     last_clean_up: CleanUpView | None
     idle_since_at_ms: int | None
+    stop: StopView | None = None
+    """While its machine is being ended."""
     notes: list[NoteView]
 
 
@@ -247,11 +265,22 @@ class WindowsView(msgspec.Struct, frozen=True, kw_only=True):
     items: list[WindowComingView]
 
 
+class ClosingView(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a disabled pool is on its way to hold nothing and have no machine."""
+
+    begun_at_ms: int
+    deadline_at_ms: int
+    """Until then leases may stay and work may move; then what is left is ended."""
+    is_done: bool
+
+
 class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes under one policy, counted."""
 
     name: str
     is_enabled: bool
+    closing: ClosingView | None = None
+    """While it is disabled."""
     generation: int
     tiers: list[TierView]
     warm_count: int
