@@ -6,159 +6,38 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Final
 
+from bench.large_fleet import REPLICAS_PER_BUNDLE, node_id_of, url, write_large_fleet
 from bench.registry import at_least, at_most, benchmark, stopwatch
-from hostler.base.encoding import digest, encode
-from hostler.base.ids import (
-    AllocationId,
-    BundleId,
-    LeaseId,
-    NodeId,
-    ReplicaId,
-    numbered,
-    replica_id,
-    role_of,
-)
+from hostler.base.ids import LeaseId
 from hostler.core.fleet_settings import FleetSettings
-from hostler.core.inputs import AcquireLease, ApplyConfiguration, ReleaseLease
-from hostler.core.placement.demand import demand_digest
+from hostler.core.inputs import AcquireLease, ApplyConfiguration, ReleaseLease, SilenceNoticed
 from hostler.core.replies import Accepted
 from hostler.engine.clock import SystemClock
 from hostler.engine.engine import Engine
 from hostler.engine.keys import Keys
-from hostler.model import (
-    Allocation,
-    Bundle,
-    Node,
-    Pool,
-    Record,
-    Replica,
-    Settings,
-    Trace,
-)
-from hostler.model.allocation import AllocationPhase
-from hostler.model.replica import ReplicaPhase
+from hostler.model import Node, Pool, Record, Replica
 from hostler.model.settings import Preemption, RecoveryLimits, Retention
-from hostler.model.trace import Attempt, Candidate, Decision
-from hostler.ports.store import Commit
+from hostler.model.shape import Shape
 from hostler.providers.registry import Registry
-from hostler.store.codec import put
 from hostler.store.open import open_store
-from hostler.testing.builders import a_fixed_tier, a_job, a_node, a_pool, an_elastic_tier
+from hostler.testing.builders import a_pool, an_elastic_tier
 from hostler.testing.fake_agents import FakeAgents
 from hostler.testing.fake_provider import FakeCloud, fake_provider_kind
 
 NODES: Final = 10_000
-REPLICAS_PER_BUNDLE: Final = 10
 ALLOCATIONS: Final = 100_000
 GROWN: Final = 1_000
 LEASES: Final = 2_000
 CLIENTS: Final = 64
+LOST_NODES: Final = 5_000
+LOST_REPLICAS: Final = 100
 
 
 # -- restarting ----------------------------------------------------------------------------------
-
-
-def _large_fleet() -> Iterator[Record]:
-    """Yield the records of a fleet in which everything runs, with the traces of how it came so."""
-    job = a_job(capacity=1)
-    pool = a_pool("p", tiers=(a_fixed_tier("own"),))
-    yield Settings(fleet_id="f-bench")
-    yield pool
-    per_node = ALLOCATIONS // NODES
-    demand = ""
-    for index in range(NODES):
-        yield a_node(
-            _node_id(index),
-            incarnation=1,
-            allocation_count=per_node,
-            idle_since_at_ms=None,
-        )
-    for index in range(ALLOCATIONS):
-        number, copy = divmod(index, REPLICAS_PER_BUNDLE)
-        bundle_id = BundleId(f"bundle-{number:05d}")
-        if copy == 0:
-            bundle = Bundle(
-                bundle_id=bundle_id,
-                pool="p",
-                jobs=(job,),
-                replica_count=REPLICAS_PER_BUNDLE,
-                observed_generation=1,
-                phase_since_at_ms=0,
-            )
-            demand = demand_digest(bundle, job, 0)
-            yield bundle
-        name = replica_id(bundle_id, job.name, copy)
-        node_id = _node_id(index % NODES)
-        yield Replica(
-            replica_id=name,
-            bundle_id=bundle_id,
-            job=job.name,
-            index=copy,
-            role=role_of(copy),
-            band=job.band,
-            generation=1,
-            spec=digest(encode((job.launch, job.requirement))),
-            demand=demand,
-            phase=ReplicaPhase.PLACED,
-            phase_since_at_ms=0,
-            epoch=1,
-        )
-        yield Allocation(
-            allocation_id=AllocationId(numbered("a", index)),
-            replica_id=name,
-            bundle_id=bundle_id,
-            job=job.name,
-            replica_index=copy,
-            role=role_of(copy),
-            band=job.band,
-            node_id=node_id,
-            epoch=1,
-            requirement=job.requirement,
-            launch=job.launch,
-            phase=AllocationPhase.READY,
-            phase_since_at_ms=0,
-            created_at_ms=0,
-            started_at_ms=1,
-            ready_at_ms=None,
-        )
-        yield _trace(name, node_id)
-
-
-def _node_id(index: int) -> NodeId:
-    return NodeId(numbered("n", index + 1))
-
-
-def _trace(name: ReplicaId, node_id: NodeId) -> Trace:
-    scored = Candidate(node_id=node_id, score=(0, 1, 2, 3))
-    attempt = Attempt(
-        pool="p",
-        tier="own",
-        candidate_count=NODES,
-        filtered_count=NODES - 5,
-        scored_count=5,
-        filtered_by_reason={"capacity": NODES - 5},
-        scored=(scored,) * 5,
-        outcome="placed",
-    )
-    decision = Decision(
-        at_ms=0, is_recovery=False, outcome="placed", node_id=node_id, attempts=(attempt,)
-    )
-    return Trace(replica_id=name, decisions=(decision,))
-
-
-async def _write_large_fleet(folder: Path) -> None:
-    store = await open_store(_url(folder))
-    await store.commit(Commit(1, 1, 0, [put(record) for record in _large_fleet()]))
-    await store.close()
-
-
-def _url(folder: Path) -> str:
-    return f"sqlite:///{folder}/hostler.db"
 
 
 _RESTART: Final = """
@@ -178,7 +57,7 @@ async def restart(folder: Path) -> None:
     await engine.start()
     if not await engine.read(lambda fleet: len(fleet.allocations)) == ALLOCATIONS:
         raise AssertionError("the fleet is not whole")
-    await engine.watch(Node.KIND, _node_id(0), _is_listened_to, 60_000)
+    await engine.watch(Node.KIND, node_id_of(0), _is_listened_to, 60_000)
     await engine.stop()
 
 
@@ -188,7 +67,12 @@ def _is_listened_to(node: Record | None) -> bool:
 
 async def _restarted(folder: Path) -> tuple[float, float]:
     """Restart in a process of its own; return seconds and bytes of memory at the most."""
-    await _write_large_fleet(folder)
+    await write_large_fleet(
+        folder,
+        NODES,
+        ALLOCATIONS // REPLICAS_PER_BUNDLE,
+        lambda number, copy: (number * REPLICAS_PER_BUNDLE + copy) % NODES,
+    )
     done = await asyncio.to_thread(
         subprocess.run,
         [sys.executable, "-c", _RESTART, str(folder)],
@@ -213,13 +97,46 @@ async def restart_memory(scratch: Path) -> float:
     return (await _restarted(scratch))[1] / 1e6
 
 
+# -- losing a node ---------------------------------------------------------------------------------
+
+
+@benchmark("engine_lost_node_100_replicas", unit="ms", budget=at_most(250), runs=3)
+async def lost_node(scratch: Path) -> float:
+    """One of 5,000 nodes is lost, and its 100 replicas have places on others, all durable."""
+    lost = node_id_of(0)
+
+    def node_of(number: int, copy: int) -> int:
+        """Put the first copy of the first hundred on one node, and all others elsewhere."""
+        is_lost = number < LOST_REPLICAS and copy == 0
+        return 0 if is_lost else 1 + (number * REPLICAS_PER_BUNDLE + copy) % (LOST_NODES - 1)
+
+    await write_large_fleet(
+        scratch, LOST_NODES, 1_000, node_of, shape=Shape(capacity=LOST_REPLICAS)
+    )
+    engine = await _engine(scratch, FakeCloud())
+    engine.attach(FakeAgents(FakeCloud(), engine.clock))
+    await engine.start()
+    await engine.watch(Node.KIND, lost, _is_listened_to, 60_000)
+    displaced = [f"bundle-{number:05d}/main/0" for number in range(LOST_REPLICAS)]
+    with stopwatch() as watch:
+        await engine.observe(SilenceNoticed(node_id=lost, since_at_ms=1))
+        for name in displaced:
+            await engine.watch(Replica.KIND, name, _is_placed_again, 60_000)
+    await engine.stop()
+    return watch.seconds * 1e3
+
+
+def _is_placed_again(replica: Record | None) -> bool:
+    return isinstance(replica, Replica) and replica.epoch > 1
+
+
 # -- growing and leasing -------------------------------------------------------------------------
 
 
 async def _engine(folder: Path, cloud: FakeCloud) -> Engine:
     clock = SystemClock()
     return Engine(
-        await open_store(_url(folder)),
+        await open_store(url(folder)),
         Registry(folder / "providers", clock, {"fake": fake_provider_kind(cloud)}),
         Keys.ephemeral(),
         clock,

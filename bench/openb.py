@@ -9,6 +9,8 @@ of GPU capacity that is allocated when arrivals reach 100 % and 130 % of it (Wen
 
 With the policy `hostler` each arrival is a bundle submitted to the core in a step of its own, and
 whatever has no place in that step is deleted: filters, score and devices are those of production.
+With `--migrations N`, up to N tasks for each 1,000 arrivals are moved while they run, when that
+makes room for one that would be dropped (`openb_moves`); such results are reported apart.
 `fgd` and `bestfit` run the yardstick `reference.py` that lies beside the data.
 """
 
@@ -28,6 +30,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from bench.openb_moves import make_room
 from hostler.base.ids import BundleId
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import AnyInput, DeleteBundle, SubmitBundle
@@ -151,7 +154,10 @@ def arrivals_of(tasks: Sequence[Task], capacity_milli: int, seed: int) -> list[T
 class Cluster:
     """The cluster under our core."""
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, nodes: Sequence[Node], migrations: int = 0) -> None:
+        self.migrations = migrations
+        """Moves that are allowed for each 1,000 arrivals."""
+        self.move_count = 0
         self.fleet = Fleet()
         records = [Settings(fleet_id="f-openb"), a_pool(tiers=(a_fixed_tier(),)), *nodes]
         self.fleet.load(records, revision=1, event_seq=0, now_ms=0)
@@ -171,19 +177,26 @@ class Cluster:
         began = time.process_time()
         self.fleet.keep(step(self.fleet, [*self.dropped, asked], 1))
         self.seconds.append(time.process_time() - began)
-        is_placed = self.fleet.replicas[f"{name}/main/0"].phase is ReplicaPhase.PLACED
+        is_placed = self._is_placed(name)
+        may_move = self.move_count < self.migrations * (number + 1) // 1_000
+        if not is_placed and may_move and make_room(self.fleet, task.requirement(), 1):
+            self.move_count += 1
+            is_placed = self._is_placed(name)
         gone = DeleteBundle(request_id=f"d-{name}", principal="openb", bundle_id=name)
         self.dropped = [] if is_placed else [gone]
         return is_placed
 
+    def _is_placed(self, name: str) -> bool:
+        return self.fleet.replicas[f"{name}/main/0"].phase is ReplicaPhase.PLACED
 
-def run(folder: Path, trace: str, seed: int) -> dict[str, float]:
+
+def run(folder: Path, trace: str, seed: int, migrations: int = 0) -> dict[str, float]:
     """Play one seed on our core; return the percentage at each mark."""
     nodes = nodes_of(folder)
     gpus = {node.node_id: node.shape.capabilities or () for node in nodes}
     capacity = sum(c.count * WHOLE_MILLI for each in gpus.values() for c in each)
     models = frozenset(c.attributes["model"] for each in gpus.values() for c in each)
-    cluster = Cluster(nodes)
+    cluster = Cluster(nodes, migrations)
     arrived = placed = 0
     found: dict[str, float] = {}
     for number, task in enumerate(arrivals_of(tasks_of(folder, trace, models), capacity, seed)):
@@ -192,6 +205,8 @@ def run(folder: Path, trace: str, seed: int) -> dict[str, float]:
         if "100" not in found and arrived >= capacity:
             found["100"] = round(100 * placed / capacity, 2)
     found["130"] = round(100 * placed / capacity, 2)
+    if migrations:
+        found["moves"] = cluster.move_count
     found["step_p50_ms"] = round(statistics.median(cluster.seconds) * 1_000, 3)
     return found
 
@@ -220,7 +235,7 @@ def seeds_of(text: str) -> list[int]:
 def results(arguments: argparse.Namespace) -> Iterator[tuple[int, dict[str, float]]]:
     """Play every seed."""
     play: Callable[[int], dict[str, float]] = lambda seed: run(  # noqa: E731  # one of two
-        arguments.data, arguments.trace, seed
+        arguments.data, arguments.trace, seed, arguments.migrations
     )
     if arguments.policy != "hostler":
         play = lambda seed: run_yardstick(  # noqa: E731  # the other
@@ -237,6 +252,9 @@ def main() -> None:
     parser.add_argument("--trace", default="openb_pod_list_default", help="file name without .csv")
     parser.add_argument("--seeds", default="42-51", help="such as 42-51 or 42,43")
     parser.add_argument("--policy", default="hostler", choices=["hostler", "fgd", "bestfit"])
+    parser.add_argument(
+        "--migrations", type=int, default=0, help="moves allowed for each 1,000 arrivals; 0: none"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
     arguments = parser.parse_args()
     by_seed: dict[int, dict[str, float]] = {}
@@ -252,6 +270,7 @@ def main() -> None:
         report = {
             "trace": arguments.trace,
             "policy": arguments.policy,
+            "migrations": arguments.migrations,
             "by_seed": by_seed,
             "mean": means,
             "published_fgd": PUBLISHED.get(arguments.trace),

@@ -148,7 +148,7 @@ async def test_a_slot_is_cleaned_up_between_two_leases_and_a_failure_closes_the_
     mark = tmp_path / "cleaned"
     scrub = ["/bin/sh", "-c", f"echo noise; echo $HOSTLER_LEASE_ID >>{mark}; test -w {mark}.ok"]
     (tmp_path / "cleaned.ok").touch()
-    config = CONFIG.replace("runners: {", f"runners: {{clean_up: {json.dumps(scrub)}, ")
+    config = CONFIG.replace("  runners:\n", f"  runners:\n    clean_up: {json.dumps(scrub)}\n")
     async with running(tmp_path, config=config) as lab, lab.client() as client:
         node = await lab.agent("runners")
         async with client.lease("runners", timeout_ms=10_000) as first:

@@ -59,10 +59,9 @@ def assign(
         created_at_ms=txn.now_ms,
         start_at_ms=start_at_ms,
     )
-    allocation = holds.reserve(txn, allocation, node)
     # A gang starts together; a second copy of one that runs waits for nobody.
-    if is_startable and (not bundle.is_gang or replica.migration is not None):
-        holds.start(txn, allocation, node)
+    is_started = is_startable and (not bundle.is_gang or replica.migration is not None)
+    allocation = holds.reserve(txn, allocation, node, is_started=is_started)
     _take_place(txn, replica, allocation, bundle.generation)
     _tell(txn, allocation, node, is_recovery=replica.is_recovery)
     _trace(txn, replica, verdict, allocation)

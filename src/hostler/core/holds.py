@@ -196,8 +196,13 @@ def _unused(node: Node) -> dict[str, Any]:
     return changes
 
 
-def reserve(txn: Txn, allocation: Allocation, node: Node) -> Allocation:
-    """Hold room on a node for a new allocation. A spare that is used is a spare no more."""
+def reserve(
+    txn: Txn, allocation: Allocation, node: Node, *, is_started: bool = False
+) -> Allocation:
+    """Hold room on a node for a new allocation, and start it where it can start at once.
+
+    A spare that is used is a spare no more.
+    """
     launch = allocation.launch
     grace_ms = launch.stop_grace_ms if launch.disconnect is Disconnect.STOP else 0
     txn.change(
@@ -208,7 +213,7 @@ def reserve(txn: Txn, allocation: Allocation, node: Node) -> Allocation:
         spare_band=None,
         fence_grace_ms=max(node.fence_grace_ms, grace_ms),
     )
-    return txn.put(allocation)
+    return start(txn, allocation, node) if is_started else txn.put(allocation)
 
 
 def start(txn: Txn, allocation: Allocation, node: Node, **changes: Any) -> Allocation:

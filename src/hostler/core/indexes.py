@@ -206,14 +206,19 @@ class WorkIndexes:
         )
         self.replicas_in_debt = DebtIndex()
         """In `all`: those whose place breaks a rule, who is looked at last first."""
-        self._allocation_follows = _follows(
-            self.allocations_by_node,
-            self.allocations_by_replica,
-            self.allocations_by_bundle,
-            self.allocations_by_band,
+        self._allocation_follows_moving = _follows(
             self.allocations_by_phase,
             self.allocations_reserved,
             self.allocations_unready,
+        )
+        self._allocation_follows = (
+            *_follows(
+                self.allocations_by_node,
+                self.allocations_by_replica,
+                self.allocations_by_bundle,
+                self.allocations_by_band,
+            ),
+            *self._allocation_follows_moving,
         )
         self._replica_follows = _follows(
             self.replicas_by_bundle,
@@ -265,6 +270,7 @@ class Indexes(NodeIndexes, WorkIndexes):
             Token.KIND: _follows(self.tokens_by_hash),
         }
         self._by_kind_moving: dict[str, tuple[_Follow, ...]] = {
+            Allocation.KIND: (self.places.follow_allocation, *self._allocation_follows_moving),
             Node.KIND: self._node_follows_moving,
             OutboxEntry.KIND: (),
         }
@@ -297,6 +303,7 @@ def _follows(
 
 
 _STEADY: dict[str, Callable[[Any], Any]] = {
+    Allocation.KIND: attrgetter("is_live", "node_id", "replica_id", "bundle_id", "band"),
     Node.KIND: attrgetter(
         "phase",
         "is_spare",
@@ -314,4 +321,5 @@ _STEADY: dict[str, Callable[[Any], Any]] = {
 }
 """Fields of a kind that seldom change, and on which most of its indexes depend: while they stay,
 only the indexes that depend on other fields are asked. A new index of one of these kinds goes into
-`_by_kind_moving` (for nodes, `_node_follows_moving`) too, unless it looks at nothing else."""
+`_by_kind_moving` (`_node_follows_moving`, `_allocation_follows_moving`) too, unless it looks at
+nothing else."""

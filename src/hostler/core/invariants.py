@@ -227,6 +227,7 @@ def _node_and_room(fleet: Fleet, node: Node) -> Iterator[Broken]:
     yield from _room(fleet, node)
     yield from _spread(fleet, node)
     yield from node_invariants.of_machine(fleet, node)
+    yield from node_invariants.of_sharing(fleet, node)
     yield from node_invariants.of_lost(fleet, node)
     yield from spend_invariants.of_node(fleet, node)
 

@@ -13,6 +13,7 @@ from hostler.model import Node
 from hostler.model.allocation import AllocationPhase
 from hostler.model.command import EndLease
 from hostler.model.launch import Disconnect
+from hostler.model.lease import Share
 from hostler.model.node import Health, NodePhase, Origin
 
 
@@ -38,6 +39,23 @@ def of_machine(fleet: Fleet, node: Node) -> Iterator[Broken]:
         yield "INV-PROVIDER-1", "a provider that may have a machine of ours is not listed"
     if node.drain is not None and node.drain.is_done and node.is_held:
         yield "INV-DRAIN-1", "a node whose drain is finished holds something"
+
+
+def of_sharing(fleet: Fleet, node: Node) -> Iterator[Broken]:
+    """Whoever shares a node consents, and the node knows with whom it may be shared."""
+    if node.slot_count == 1 or not node.lease_count:
+        return
+    leases = [fleet.leases[key] for key in fleet.index.leases_by_node.keys(node.node_id)]
+    strictest = min((each.share for each in leases), key=lambda share: share.rank)
+    keys = {each.fairness_key for each in leases}
+    if len(leases) > 1 and (
+        strictest is Share.NONE or (strictest is Share.SAME_KEY and len(keys) > 1)
+    ):
+        yield "INV-LEASE-8", "two leases share a node, and one of them does not consent"
+    if node.share.rank > strictest.rank or (
+        node.tenant_key is not None and {node.tenant_key} != keys
+    ):
+        yield "INV-LEASE-8", "a node may be shared with whom its leases do not consent to"
 
 
 def of_lost(fleet: Fleet, node: Node) -> Iterator[Broken]:

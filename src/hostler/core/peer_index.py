@@ -23,6 +23,8 @@ class PeerIndex:
 
     def update(self, key: str, old: Bundle | None, new: Bundle | None) -> None:
         """Follow one write."""
+        if old is not None and new is not None and _says_same(old, new):
+            return
         if old is not None:
             self._levelling.pop(key, None)
         if new is not None and any(rule.skew_max is not None for rule in new.spread):
@@ -73,13 +75,16 @@ class PeerIndex:
 def is_peer(owner_id: str, peers: Peers, bundle: Bundle, job: Job, replica_index: int) -> bool:
     """Say whether a replica is one of those that a bundle of this id means."""
     wanted = peers.bundle_id or ("" if peers.labels else owner_id)
-    labels = {**bundle.labels, **job.labels}
-    return (
-        wanted in ("", bundle.bundle_id)
-        and peers.job in ("", job.name)
-        and peers.replica_index in (None, replica_index)
-        and all(labels.get(name) == value for name, value in peers.labels.items())
-    )
+    if (
+        wanted not in ("", bundle.bundle_id)
+        or peers.job not in ("", job.name)
+        or peers.replica_index not in (None, replica_index)
+    ):
+        return False
+    for name, value in peers.labels.items():
+        if job.labels.get(name, bundle.labels.get(name)) != value:
+            return False
+    return True
 
 
 def wishes_about(
@@ -90,6 +95,10 @@ def wishes_about(
         for affinity in each.affinities:
             if is_peer(owner.bundle_id, affinity.peers, bundle, job, replica_index):
                 yield each, affinity
+
+
+def _says_same(old: Bundle, new: Bundle) -> bool:
+    return old.jobs is new.jobs and old.labels is new.labels and old.spread is new.spread
 
 
 def _labels_of(bundle: Bundle) -> dict[str, None]:

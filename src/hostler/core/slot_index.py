@@ -83,12 +83,14 @@ class SlotIndex:
         free = 0
         if new is not None and is_free_for_lease(new):
             free = new.slot_count - new.lease_count - new.cleaning_count
+        order = _order(new) if new is not None and free else None
         before = self._free_by_node.get(key, 0)
-        if free == before and (new is None or not free or self._stays(key, new)):
+        is_moved = _is_shared_anew(old, new) or self._order_by_node.get(key) != order
+        if free == before and not (free and is_moved):
             return
         pool = (new or old).pool  # type: ignore[union-attr]  # a write has one side at least
         self._free_counts[pool] = self._free_counts.get(pool, 0) + free - before
-        if new is None or not free:
+        if new is None or order is None or not free:
             del self._free_by_node[key], self._order_by_node[key]
             self._idle.set(key, None)
             self._idle_by_class.set(key, None)
@@ -96,18 +98,12 @@ class SlotIndex:
                 self._set_shared(key, pool, None)
             return
         self._free_by_node[key] = free
-        order = _order(new)
         self._order_by_node[key] = order
         is_idle = not new.lease_count
         self._idle.set(key, (pool, order) if is_idle else None)
         self._idle_by_class.set(key, (self._class_by_node[key].bucket, order) if is_idle else None)
         if new.slot_count > 1:
             self._set_shared(key, pool, None if is_idle else new)
-
-    def _stays(self, key: str, node: Node) -> bool:
-        """Say whether a node with as many free slots as before stands where it did."""
-        is_idle = not node.lease_count
-        return self._idle.has(key) == is_idle and self._order_by_node[key] == _order(node)
 
     def update_pool(self, key: str, _old: Pool | None, new: Pool | None) -> None:
         """Follow one write of a pool: it says which of several nodes go first."""
@@ -277,6 +273,20 @@ def _keyed_bucket(bucket: str, fairness_key: str) -> str:
 
 def _one(head: tuple[Order, str] | None) -> list[tuple[Order, str]]:
     return [] if head is None else [head]
+
+
+def _is_shared_anew(old: Node | None, new: Node | None) -> bool:
+    """Say whether others may share a node than before, though as many of its slots are free.
+
+    A slot that is being cleaned up is as little free as a held one, but it has no tenant.
+    """
+    return (
+        old is not None
+        and new is not None
+        and new.slot_count > 1
+        and (old.lease_count, old.share, old.tenant_key)
+        != (new.lease_count, new.share, new.tenant_key)
+    )
 
 
 def _is_alike(old: Node, new: Node) -> bool:

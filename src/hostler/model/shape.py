@@ -90,9 +90,10 @@ class CapabilityRequest(Value, frozen=True, kw_only=True):
 
     def accepts(self, attributes: Mapping[str, str]) -> bool:
         """Say whether a unit with these attributes serves."""
-        return all(attributes.get(name) == value for name, value in self.attributes.items()) and (
-            not self.matches or all(m.holds(attributes.get(m.attribute)) for m in self.matches)
-        )
+        for name, value in self.attributes.items():
+            if attributes.get(name) != value:
+                return False
+        return not self.matches or all(m.holds(attributes.get(m.attribute)) for m in self.matches)
 
 
 class Device(Value, frozen=True, kw_only=True):

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import pytest
+
 from hostler.model import Lease
 from hostler.model.command import EndLease
-from hostler.model.lease import LeaseOutcome, LeasePhase
+from hostler.model.lease import LeaseOutcome, LeasePhase, Share
 from hostler.model.node import NodePhase, RetireReason
 from hostler.testing.builders import a_fixed_tier, a_node, a_pool
 from tests.core.leasing.conftest import NewRental
@@ -85,6 +87,21 @@ def test_other_slots_are_held_meanwhile(rental: NewRental) -> None:
     world.succeed(ending(world, first))
     assert world.now(third).phase is LeasePhase.HELD
     assert world.now(second).phase is LeasePhase.HELD
+
+
+@pytest.mark.parametrize("newcomer", [("b", Share.ANY), ("b", Share.NONE)])
+def test_a_slot_that_is_cleaned_belongs_to_no_key(
+    rental: NewRental, newcomer: tuple[str, Share]
+) -> None:
+    """As many slots are free before and after, but nobody has to consent any more."""
+    world = rental(a_clean_pool(slot_count=2), a_node(slot_count=2))
+    first = world.acquire(fairness_key="a", share=Share.SAME_KEY)
+    key, share = newcomer
+    waiting = world.acquire(fairness_key=key, share=share, timeout_ms=60_000)
+    assert waiting.phase is LeasePhase.WAITING
+    world.release(first)
+    assert world.node_of(first).cleaning_count == 1
+    assert world.now(waiting).phase is LeasePhase.HELD
 
 
 def test_nothing_is_cleaned_where_nothing_ran_or_nobody_follows(rental: NewRental) -> None:

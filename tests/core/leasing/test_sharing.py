@@ -144,3 +144,20 @@ def test_a_hundred_slots_of_one_machine_serve_a_hundred(rental: NewRental) -> No
     world = rental(a_pool(tiers=OWN, slot_count=100), a_node(slot_count=100))
     world.run(*(world.request(f"r{i}", fairness_key=f"k{i % 7}") for i in range(100)))
     assert len(world.held()) == 100
+
+
+def test_a_node_that_is_cut_anew_remembers_with_whom_it_may_be_shared(rental: NewRental) -> None:
+    """Whoever wants a node for itself keeps it, and nobody's wish outlives its lease."""
+    halves, whole = a_pool(tiers=OWN, slot_count=2), a_pool(tiers=OWN, slot_count=1)
+    world = rental(whole, a_node("n-1"))
+    alone = of(world, "a", Share.NONE)
+    world.configure(halves)
+    second = of(world, "b")
+    assert second.phase is LeasePhase.WAITING
+    world.release(alone)
+    assert world.now(second).phase is LeasePhase.HELD
+    world.release(second)
+    alone = of(world, "a", Share.NONE)
+    world.configure(whole)
+    world.release(alone)
+    assert of(world, "b").phase is LeasePhase.HELD

@@ -7,6 +7,7 @@ here a provider is opened once a process, and options travel with each launch.
 
 import pytest
 
+from hostler.base.ids import NodeId
 from hostler.core.inputs import ReleaseLease
 from hostler.core.versions import version_of
 from hostler.model import Pool
@@ -121,6 +122,18 @@ def test_c_07_leases_end_naturally_and_only_idle_machines_are_replaced(stable: N
     assert len(world.fleet.index.leases_held.keys("p")) == 9
 
 
+def test_a_machine_that_is_given_back_lets_an_old_one_go_at_once(stable: NewStable) -> None:
+    full = an_elastic_tier(node_count_max=2, options_json=NEW.options_json)
+    world = stable(a_pool(), *of_old(1))
+    world.configure(a_pool(warm_count=2, tiers=(full,)))
+    lease = world.acquire(timeout_ms=HOUR_MS, excluded_node_ids=(NodeId("n-900000"),))
+    world.boot()
+    assert world.node("n-900000").phase is NodePhase.READY
+    world.advance(world.now_ms + 1_000)
+    release(world, lease.lease_id)
+    assert world.node("n-900000").phase is NodePhase.STOPPING
+
+
 def test_nodes_that_leases_share_are_closed_a_few_at_a_time(stable: NewStable) -> None:
     shared = {"slot_count": 2, "rollout": Rollout(surge_count_max=1, unavailable_count_max=0)}
     world = stable(a_pool(**shared), *of_old(3))
@@ -146,6 +159,7 @@ def test_s_164_a_machine_ends_at_the_provider_that_made_it(stable: NewStable) ->
     lease = world.acquire()
     world.configure(a_pool(tiers=(an_elastic_tier(provider="other"),)))
     assert world.node("n-900000").phase is NodePhase.READY
+    world.advance(world.now_ms + 1_000)
     release(world, lease.lease_id)
     (stop,) = (world.fleet.commands[each].command for each in world.commands("stop_machine"))
     assert stop.provider == "fake"  # type: ignore[union-attr]  # a stop has one

@@ -1,7 +1,7 @@
 """Placing as one would write it without any thought of speed: straight from the records.
 
-Knows nothing of rooms that are kept, groups that are given up or nodes that changed. What it finds
-for a pending replica, the core must have found too.
+Knows nothing of rooms that are remembered, groups that are given up or nodes that changed. What it
+finds for a pending replica, the core must have found too.
 """
 
 from hostler.core.fleet import Fleet
@@ -10,6 +10,7 @@ from hostler.model.bundle import Job
 from hostler.model.node import NodePhase
 from hostler.model.pool import Band, Reliability, TierKind
 from hostler.model.replica import ReplicaPhase
+from hostler.model.shape import Requirement
 from tests.core.placing.naive_rules import NEW, Where, rules_hold, takes_work, where_is
 
 
@@ -80,18 +81,30 @@ def may_take(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, node: Nod
         and takes_work(node)
         and node.lease_count == 0
         and not is_rejected
-        and _has_room(fleet, job, node)
+        and _has_room(fleet, job, replica, node)
         and rules_hold(fleet, bundle, job, replica, where_is(fleet, node))
         and _is_reliable_enough(bundle, replica, node.reliability)
         and _is_spare_open(job, replica, node)
     )
 
 
-def _has_room(fleet: Fleet, job: Job, node: Node) -> bool:
-    held = live_on(fleet, node)
-    capacity = (node.shape.capacity or 0) - sum(a.requirement.capacity for a in held)
+def claimed_by_others(fleet: Fleet, replica: Replica, node: Node) -> list[Requirement]:
+    """Return what is kept on a node for other replicas that wait."""
+    return [
+        each.claim.requirement
+        for each in fleet.replicas.rows.values()
+        if each.claim is not None
+        and each.claim.node_id == node.node_id
+        and each.replica_id != replica.replica_id
+    ]
+
+
+def _has_room(fleet: Fleet, job: Job, replica: Replica, node: Node) -> bool:
+    held = [a.requirement for a in live_on(fleet, node)]
+    held += claimed_by_others(fleet, replica, node)
+    capacity = (node.shape.capacity or 0) - sum(each.capacity for each in held)
     has = sum(c.count for c in node.shape.capabilities or () if c.name == "gpu")
-    gpu_count = has - sum(c.count for a in held for c in a.requirement.capabilities)
+    gpu_count = has - sum(c.count for each in held for c in each.capabilities)
     return job.requirement.capacity <= capacity and (
         sum(c.count for c in job.requirement.capabilities) <= gpu_count
     )

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hostler.base.ids import NodeId, ReplicaId
 from hostler.core.fleet import Fleet
 from hostler.core.limits import CANDIDATES_KEPT_MAX, TRACE_NODES_MAX
+from hostler.core.placement import overlay, ranking
 from hostler.core.placement.columns import Columns
 from hostler.core.placement.demand import Demand, SpareAccess
 from hostler.core.placement.feasible import refusal
@@ -261,11 +262,21 @@ def release(txn: Txn, key: str) -> None:
 
 
 @pytest.mark.slow
-@given(st.data())
-def test_what_is_kept_is_what_a_look_at_every_node_finds(data: st.DataObject) -> None:
+@given(st.data(), st.sampled_from([CANDIDATES_KEPT_MAX, 256]), st.sampled_from([1, 2, 128]))
+def test_what_is_kept_is_what_a_look_at_every_node_finds(
+    data: st.DataObject, kept: int, shown_among: int
+) -> None:
+    """Also when so few rows are kept or looked at one by one that the others count, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking, "KEPT", kept)
+        patch.setattr(overlay, "_SHOWN_AMONG", shown_among)
+        _play(data)
+
+
+def _play(data: st.DataObject) -> None:
     fleet = Fleet()
     txn = Txn(fleet, 0)
-    for number in range(data.draw(st.integers(1, 8))):
+    for number in range(data.draw(st.integers(1, 12))):
         txn.put(data.draw(nodes(number)))
     fleet.keep(txn.close())
     asked = data.draw(st.lists(requirements, min_size=1, max_size=3))

@@ -1,9 +1,10 @@
 """Enrollment: a node is ready once its agent has said hello and what it has.
 
-Reads:    nodes, pools (slots per node).
+Reads:    nodes, pools (slots per node), leases (with whom a node may be shared).
 Writes:   nodes (REQUESTED or STARTING to READY; the slots that its pool gives it).
 Sends:    nothing.
-Keeps:    INV-NODE-4 (idle exactly while ready and holding nothing).
+Keeps:    INV-NODE-4 (idle exactly while ready and holding nothing), INV-LEASE-8 (whoever shares a
+          node consents).
 Waits on: Reason.BOOTING, Reason.NOT_REPORTED.
 
 The agent may be quicker than the provider's answer to the launch; the machine's id then follows.
@@ -11,11 +12,12 @@ The agent may be quicker than the provider's answer to the launch; the machine's
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from hostler.core.events import EventKind
 from hostler.core.txn import Txn
 from hostler.model import Node, Pool
+from hostler.model.lease import Share
 from hostler.model.node import NodePhase, NodeTrigger
 from hostler.model.reason import Reason
 
@@ -66,4 +68,17 @@ def _cut(txn: Txn, node: Node) -> None:
     pool = txn.fleet.pools.get(node.pool)
     if pool is None or node.slot_count == pool.slot_count:
         return
-    txn.change(node, slot_count=max(pool.slot_count, node.lease_count))
+    slot_count = max(pool.slot_count, node.lease_count)
+    if slot_count != node.slot_count:
+        txn.change(node, slot_count=slot_count, **_sharing(txn, node, slot_count))
+
+
+def _sharing(txn: Txn, node: Node, slot_count: int) -> dict[str, Any]:
+    """Return with whom the node may be shared: one of a single slot does not keep that."""
+    if slot_count == 1:
+        return {"share": Share.ANY, "tenant_key": None}
+    if node.slot_count > 1 or not node.lease_count:
+        return {}
+    (lease_id,) = txn.fleet.index.leases_by_node.keys(node.node_id)
+    lease = txn.fleet.leases[lease_id]
+    return {"share": lease.share, "tenant_key": lease.fairness_key}

@@ -45,12 +45,15 @@ def reconcile(txn: Txn) -> None:
         pool = fleet.pools.get(name)
         if pool is not None:
             _judge_all(txn, pool)
+    others: dict[str, None] = {}
     for node in txn.changed(Node):
         if node.ages_out_at_ms is not None:
             node = _judge_age(txn, node)  # noqa: PLW2901  # the same node, as it is now
-        is_new_here = node.phase_since_at_ms == txn.now_ms
-        if node.replace_reason is not None or is_new_here:
-            names[node.pool] = None
+        (others if node.replace_reason is None else names)[node.pool] = None
+    for name in others:
+        # Whatever becomes of any node, an idle one more or less, may let one that waits go.
+        if name not in names and _count(txn, name):
+            names[name] = None
     for name in names:
         pool = fleet.pools.get(name)
         if pool is not None and pool.is_enabled:
@@ -106,11 +109,17 @@ def _roll(txn: Txn, pool: Pool) -> None:
     for _ in range(min(left_count, _idle_room(txn, pool))):
         _retire_first(txn, pool, Replaceable.IDLE)
     _close_shared(txn, pool)
-    left_count = sum(line.count(replaceable_key(pool.name, how)) for how in Replaceable)
+    left_count = _count(txn, pool.name)
     if left_count:
         txn.note(pool.name, Reason.REPLACING, f"{left_count} to be replaced")
     else:
         txn.clear_note(pool.name)
+
+
+def _count(txn: Txn, pool: str) -> int:
+    """Return how many of the pool's nodes are to be replaced."""
+    line = txn.fleet.index.nodes_to_replace
+    return sum(line.count(replaceable_key(pool, how)) for how in Replaceable)
 
 
 def _standing(txn: Txn, pool: Pool, how: Replaceable) -> Iterator[Node]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -16,7 +17,7 @@ import msgspec
 from hostler.core.placement.demand import Demand, SpareAccess
 from hostler.core.placement.mix import Profile
 from hostler.core.placement.resilience import Domains, broken_node_rules, broken_rules
-from hostler.core.placement.room import Room, shortages
+from hostler.core.placement.room import Room, shortage, shortages
 from hostler.model import Node
 from hostler.model.node import Health, NodePhase, Origin
 from hostler.model.pool import Reliability
@@ -129,10 +130,14 @@ def refusals(demand: Demand, place: Place) -> Iterator[Reason]:
     if _is_running(place.node) and not place.node.is_inventory_reported:
         yield Reason.NOT_REPORTED
     else:
-        yield from shortages(demand.requirement, place.room)
-    by_place = broken_rules(demand.rules, place.domains, is_required=True)
-    by_node = broken_node_rules(demand.node_rules, place.domains, is_required=True)
-    if by_place or by_node:
+        first = shortage(demand.requirement, place.room)
+        if first is not None:
+            yield first  # most who ask want to know no more
+            yield from islice(shortages(demand.requirement, place.room), 1, None)
+    by_node: tuple[Reason, ...] = ()
+    if demand.rules or demand.node_rules:
+        by_place = broken_rules(demand.rules, place.domains, is_required=True)
+        by_node = broken_node_rules(demand.node_rules, place.domains, is_required=True)
         broken = sorted({*by_place, *by_node}, key=FILTERS.index)
         yield from (reason for reason in broken if reason is not Reason.OFFER_NOT_ALLOWED)
     if demand.is_reliable_required and place.node.reliability is Reliability.INTERRUPTIBLE:

@@ -20,8 +20,10 @@ from hostler.model.shape import WHOLE_MILLI, CapabilityRequest, Requirement
 CLASSES_MAX: Final = 32
 """Kinds of wishes about one capability that are told apart; the heaviest count."""
 
-_SUM_BITS: Final = 6
-"""A sum is known to one part in thirty-two at worst, so that most writes leave it as it was."""
+_SUM_BITS: Final = 10
+"""A sum is known to one part in five hundred at worst: so finely that an answer, which is a ratio
+of two sums and rounded far more coarsely, does not jump to and fro while both of them grow. With
+each jump all nodes are ranked anew."""
 
 _ANSWER_BITS: Final = 3
 """An answer is rounded to one part in eight at worst. On the openb trace anything from 10 to 13

@@ -74,8 +74,11 @@ class DomainRule(msgspec.Struct, frozen=True):
     """True: every domain breaks it, since somebody is where nobody knows."""
 
     def is_broken_by(self, place: Domains) -> bool:
-        """Say whether a place breaks it. Apart must be known, not hoped: an unknown may be any."""
-        value = place.value(self.domain)
+        """Say whether a place breaks it."""
+        return self.is_broken_in(place.value(self.domain))
+
+    def is_broken_in(self, value: str | None) -> bool:
+        """Say whether a domain breaks it. Apart must be known, not hoped: an unknown may be any."""
         return (
             self.is_hopeless
             or value == ""

@@ -87,7 +87,19 @@ def less(room: Room, hold: Hold) -> Room:
 
 def shortage(requirement: Requirement, room: Room) -> Reason | None:
     """Return the first reason why a requirement does not fit, or `None` when it does."""
-    return next(shortages(requirement, room), None)
+    requests = requirement.capabilities
+    if (
+        (requests and room.units is None)
+        or not _has(room.capacity, requirement.capacity)
+        or not _has(room.cores_milli, requirement.cores_milli)
+        or not _has(room.memory_bytes, requirement.memory_bytes)
+    ):
+        return next(shortages(requirement, room), None)
+    return next(_capability_shortages(requests, room), None) if requests else None
+
+
+def _has(free: int | None, asked: int) -> bool:
+    return asked <= 0 or (free is not None and asked <= free)
 
 
 def shortages(requirement: Requirement, room: Room) -> Iterator[Reason]:
@@ -213,6 +225,10 @@ def _most_particular_first(requests: Sequence[CapabilityRequest]) -> Sequence[Ca
     return sorted(requests, key=lambda r: -len(r.attributes) - len(r.matches))
 
 
+def _count(units: Iterable[Units]) -> int:
+    return sum([each.count for each in units])
+
+
 def _capability_shortages(requests: Sequence[CapabilityRequest], room: Room) -> Iterator[Reason]:
     if any(request.name not in room.names for request in requests):
         yield Reason.CAPABILITY_MISSING
@@ -221,16 +237,13 @@ def _capability_shortages(requests: Sequence[CapabilityRequest], room: Room) -> 
     for request in _most_particular_first(requests):
         if request.name not in room.names:
             continue
-        free_count = sum(
-            each.count
-            for each in units
-            if each.name == request.name and each.milli >= request.milli
-        )
-        taken, units = _take(units, request)
-        if free_count < request.count:
+        free = [each for each in units if each.name == request.name and each.milli >= request.milli]
+        if _count(free) < request.count:
             is_count_short = True
-        elif sum(each.count for each in taken) < request.count:
+        elif _count(each for each in free if request.accepts(each.attributes)) < request.count:
             is_attribute_short = True
+        if len(requests) > 1:
+            _, units = _take(units, request)  # no two requests share a unit
     if is_count_short:
         yield Reason.CAPABILITY_COUNT
     if is_attribute_short:

@@ -110,7 +110,7 @@ def _affinity(
                 is_required=affinity.is_required,
             )
         return
-    values = frozenset(_domains(fleet, each).value(affinity.domain) or "" for each in found)
+    values = _values(fleet, affinity.domain, found)
     is_first = not found and is_peer(bundle.bundle_id, affinity.peers, bundle, job, replica.index)
     # The first of those who want to be near each other has nobody to be near to.
     if not is_first:
@@ -130,8 +130,17 @@ def _closed(
     *,
     is_required: bool,
 ) -> DomainRule:
-    values = frozenset(_domains(fleet, each).value(domain) or "" for each in allocations)
+    values = _values(fleet, domain, allocations)
     return DomainRule(domain, reason, is_required, refused=values - {""}, is_hopeless="" in values)
+
+
+def _values(fleet: Fleet, domain: str, allocations: Iterable[Allocation]) -> frozenset[str]:
+    """Return the domains of a kind that allocations are in; empty for one that nobody knows."""
+    node_ids = {each.node_id for each in allocations}
+    if domain == NODE:
+        return frozenset(node_ids)
+    place = fleet.index.places.of
+    return frozenset([place(fleet, each).domains.value(domain) or "" for each in node_ids])
 
 
 def _peers(fleet: Fleet, owner: Bundle, peers: Peers, replica: Replica) -> Iterator[Allocation]:
@@ -160,18 +169,20 @@ def _kept_away(
     fleet: Fleet, watchers: list[str], bundle: Bundle, job: Job, replica: Replica
 ) -> Iterator[DomainRule]:
     """Stay out of the domains of those who must be apart from this replica."""
+    apart: dict[str, list[Allocation]] = {}
     for name in watchers:
         owner = fleet.bundles[name]
         for theirs, affinity in wishes_about(owner, bundle, job, replica.index):
             if not (affinity.is_apart and affinity.is_required):
                 continue
-            found = [
+            apart.setdefault(affinity.domain, []).extend(
                 each
                 for each in _live_of(fleet, name)
                 if each.job == theirs.name and each.replica_id != replica.replica_id
-            ]
-            if found:
-                yield _closed(fleet, affinity.domain, Reason.ANTI_AFFINITY, found, is_required=True)
+            )
+    for domain, found in apart.items():
+        if found:
+            yield _closed(fleet, domain, Reason.ANTI_AFFINITY, found, is_required=True)
 
 
 def _live_of(fleet: Fleet, bundle_id: str) -> Iterator[Allocation]:

@@ -26,7 +26,7 @@ from hostler.core.placement.mix import Company, Profile
 from hostler.core.placement.resilience import broken_node_rules, broken_rules
 from hostler.core.placement.room import Room
 from hostler.model.reason import Reason
-from hostler.model.shape import WHOLE_MILLI, Requirement
+from hostler.model.shape import NOTHING_REQUIRED, WHOLE_MILLI, Requirement
 
 PARTS: Final = (
     "preferred_rules_broken",
@@ -74,73 +74,108 @@ class Scored(msgspec.Struct, frozen=True):
         return (*packed(self.parts), self.place.node.node_id)
 
 
+class Scale:
+    """What one demand holds every node against, worked out once."""
+
+    def __init__(self, demand: Demand, market: Market) -> None:
+        self._demand = demand
+        self._company = market.company
+        taken: dict[str, int] = {}
+        for request in demand.requirement.capabilities:
+            taken[request.name] = taken.get(request.name, 0) + request.total_milli
+        self._taken = taken
+        self._taken_milli = sum(taken.values())
+        self._prices = [
+            (kind, used, market.price_milli.get(kind, {})) for kind, used in taken.items()
+        ]
+        self._is_spare_wanted = demand.spares is SpareAccess.FIRST
+
+    def scored(self, place: Place) -> Scored:
+        """Return a node with its score."""
+        demand, node, room = self._demand, place.node, place.room
+        need = demand.requirement
+        broken: tuple[Reason, ...] = ()
+        if demand.rules or demand.node_rules:
+            broken = (
+                *broken_rules(demand.rules, place.domains, is_required=False),
+                *broken_node_rules(demand.node_rules, place.domains, is_required=False),
+            )
+        parts = (
+            len(broken),
+            0 if node.is_spare is self._is_spare_wanted else 1,
+            int(is_planned(node)),
+            self._device_cost_milli(place) if place.free_milli else 0,
+            place.device_milli - self._taken_milli,
+            max(room.capacity or 0, 0) - need.capacity,
+            max(room.cores_milli or 0, 0) - need.cores_milli,
+            max(room.memory_bytes or 0, 0) - need.memory_bytes,
+            demand.bundle_count_by_node.get(node.node_id, 0),
+        )
+        return Scored(place, broken, parts)
+
+    def _device_cost_milli(self, place: Place) -> int:
+        cost, need, room = 0, self._demand.requirement, place.room
+        for kind, used, prices in self._prices:
+            profile = place.profiles.get(kind)
+            price = 0 if profile is None else prices.get(profile, 0)
+            cost += used + used * price // WHOLE_MILLI
+        for kind, free in place.free_milli.items():
+            company = self._company.get(kind)
+            if company is not None:
+                left = free - self._taken.get(kind, 0)
+                cost += left - _usable_milli(left, room, need, company)
+                cost -= free - _usable_milli(free, room, NOTHING_REQUIRED, company)
+        return cost
+
+
+def _usable_milli(free: int, room: Room, need: Requirement, company: Company) -> int:
+    """Return how much of the free devices what is left of the rest would serve."""
+    if company.capacity_milli and room.capacity is not None:
+        left = (max(room.capacity, 0) - need.capacity) * _CAPACITY_GRAIN
+        free = min(free, left // company.capacity_milli)
+    if company.cores_milli and room.cores_milli is not None:
+        left = (max(room.cores_milli, 0) - need.cores_milli) * WHOLE_MILLI
+        free = min(free, left // company.cores_milli)
+    if company.memory_bytes and room.memory_bytes is not None:
+        left = (max(room.memory_bytes, 0) - need.memory_bytes) * WHOLE_MILLI
+        free = min(free, left // company.memory_bytes)
+    return free
+
+
+_CAPACITY_GRAIN: Final = WHOLE_MILLI * WHOLE_MILLI
+
+
 def scored(demand: Demand, place: Place, market: Market) -> Scored:
     """Return a node with its score."""
-    node, need, room = place.node, demand.requirement, place.room
-    broken = (
-        *broken_rules(demand.rules, place.domains, is_required=False),
-        *broken_node_rules(demand.node_rules, place.domains, is_required=False),
-    )
-    is_preferred = node.is_spare is (demand.spares is SpareAccess.FIRST)
-    parts = (
-        len(broken),
-        0 if is_preferred else 1,
-        int(is_planned(node)),
-        _device_cost_milli(need, place, market),
-        place.device_milli - sum(request.total_milli for request in need.capabilities),
-        max(room.capacity or 0, 0) - need.capacity,
-        max(room.cores_milli or 0, 0) - need.cores_milli,
-        max(room.memory_bytes or 0, 0) - need.memory_bytes,
-        demand.bundle_count_by_node.get(node.node_id, 0),
-    )
-    return Scored(place, broken, parts)
+    return Scale(demand, market).scored(place)
+
+
+def particular(demand: Demand, found: Scored) -> Scored:
+    """Return a score that was found without a look at other replicas with what they come to."""
+    place = found.place
+    broken = broken_rules(demand.rules, place.domains, is_required=False)
+    count = demand.bundle_count_by_node.get(place.node.node_id, 0)
+    if not broken and not count:
+        return found
+    broken_count, *parts, _ = found.parts
+    return Scored(place, (*broken, *found.broken), (broken_count + len(broken), *parts, count))
 
 
 def packed(parts: tuple[int, ...]) -> tuple[int, int]:
     """Return the parts as two integers that compare as the parts do, within their bits."""
     broken, spare, booting, cost, devices, capacity, cores, memory, bundle = parts
-    device_max, amount_max = (1 << DEVICE_BITS) - 1, (1 << AMOUNT_BITS) - 1
-    high = (((broken << 1 | spare) << 1 | booting) << DEVICE_BITS) | min(cost, device_max)
-    low = min(capacity, amount_max)
-    low = low << AMOUNT_BITS | min(cores // CORES_GRAIN_MILLI, amount_max)
-    low = low << AMOUNT_BITS | min(memory // MEMORY_GRAIN_BYTES, amount_max)
+    cores, memory = cores // CORES_GRAIN_MILLI, memory // MEMORY_GRAIN_BYTES
+    high = ((broken << 1 | spare) << 1 | booting) << DEVICE_BITS
+    high |= min(_DEVICE_MAX, cost)
+    low = (min(_AMOUNT_MAX, capacity)) << AMOUNT_BITS
+    low = (low | (min(_AMOUNT_MAX, cores))) << AMOUNT_BITS
+    low |= min(_AMOUNT_MAX, memory)
     return (
-        high << DEVICE_BITS | min(devices, device_max),
-        low << COUNT_BITS | min(bundle, (1 << COUNT_BITS) - 1),
+        high << DEVICE_BITS | (min(_DEVICE_MAX, devices)),
+        low << COUNT_BITS | (min(_COUNT_MAX, bundle)),
     )
 
 
-def _device_cost_milli(need: Requirement, place: Place, market: Market) -> int:
-    if not place.free_milli:
-        return 0
-    cost = 0
-    taken: dict[str, int] = {}
-    for request in need.capabilities:
-        taken[request.name] = taken.get(request.name, 0) + request.total_milli
-    for kind, used in taken.items():
-        profile = place.profiles.get(kind)
-        prices = market.price_milli.get(kind, {})
-        price = 0 if profile is None else prices.get(profile, 0)
-        cost += used + used * price // WHOLE_MILLI
-    for kind, free in place.free_milli.items():
-        company = market.company.get(kind)
-        if company is not None:
-            used = taken.get(kind, 0)
-            cost += _stranded_milli(free - used, place.room, need, company)
-            cost -= _stranded_milli(free, place.room, _NOTHING, company)
-    return cost
-
-
-_NOTHING: Final = Requirement()
-
-
-def _stranded_milli(free: int, room: Room, need: Requirement, company: Company) -> int:
-    usable = free
-    for has, takes, each, grain in (
-        (room.capacity, need.capacity, company.capacity_milli, WHOLE_MILLI * WHOLE_MILLI),
-        (room.cores_milli, need.cores_milli, company.cores_milli, WHOLE_MILLI),
-        (room.memory_bytes, need.memory_bytes, company.memory_bytes, WHOLE_MILLI),
-    ):
-        if each and has is not None:
-            usable = min(usable, (max(has, 0) - takes) * grain // each)
-    return free - usable
+_DEVICE_MAX: Final = (1 << DEVICE_BITS) - 1
+_AMOUNT_MAX: Final = (1 << AMOUNT_BITS) - 1
+_COUNT_MAX: Final = (1 << COUNT_BITS) - 1
