@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from hostler.core.controllers import leasing
-from hostler.core.slot_index import SlotIndex
 from hostler.sim.trials import watch
 from hostler.sim.trials.play import play, play_all
 from hostler.sim.trials.trial import TABLE, all_trials
@@ -62,6 +61,5 @@ def test_machines_that_nobody_wants_are_seen(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_node_that_is_given_although_it_is_closed_is_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(SlotIndex, "_stays", lambda *_: True)
     monkeypatch.setattr("hostler.core.slot_index.is_free_for_lease", lambda _: True)
     assert play(TABLE["C02"]).violation

@@ -12,7 +12,6 @@ from __future__ import annotations
 import msgspec
 
 from hostler.base.encoding import encode
-from hostler.core.provided import ready_shape
 from hostler.core.slots import can_share, misfit
 from hostler.core.tables import Line, Order
 from hostler.model import Lease, Node, Pool
@@ -84,14 +83,14 @@ class SlotIndex:
         free = 0
         if new is not None and is_free_for_lease(new):
             free = new.slot_count - new.lease_count - new.cleaning_count
+        order = _order(new) if new is not None and free else None
         before = self._free_by_node.get(key, 0)
-        if free == before and (
-            new is None or not free or (self._stays(key, new) and not _is_shared_anew(old, new))
-        ):
+        is_moved = _is_shared_anew(old, new) or self._order_by_node.get(key) != order
+        if free == before and not (free and is_moved):
             return
         pool = (new or old).pool  # type: ignore[union-attr]  # a write has one side at least
         self._free_counts[pool] = self._free_counts.get(pool, 0) + free - before
-        if new is None or not free:
+        if new is None or order is None or not free:
             del self._free_by_node[key], self._order_by_node[key]
             self._idle.set(key, None)
             self._idle_by_class.set(key, None)
@@ -99,18 +98,12 @@ class SlotIndex:
                 self._set_shared(key, pool, None)
             return
         self._free_by_node[key] = free
-        order = _order(new)
         self._order_by_node[key] = order
         is_idle = not new.lease_count
         self._idle.set(key, (pool, order) if is_idle else None)
         self._idle_by_class.set(key, (self._class_by_node[key].bucket, order) if is_idle else None)
         if new.slot_count > 1:
             self._set_shared(key, pool, None if is_idle else new)
-
-    def _stays(self, key: str, node: Node) -> bool:
-        """Say whether a node with as many free slots as before stands where it did."""
-        is_idle = not node.lease_count
-        return self._idle.has(key) == is_idle and self._order_by_node[key] == _order(node)
 
     def update_pool(self, key: str, _old: Pool | None, new: Pool | None) -> None:
         """Follow one write of a pool: it says which of several nodes go first."""
@@ -158,11 +151,10 @@ class SlotIndex:
             self._count(before, -1)
         if node is None or node.phase is NodePhase.RETIRED:
             return
-        shape = ready_shape(node)  # a lease begins at once, so what is to come does not help it
-        bucket = f"{node.pool}\x00{node.slot_count}\x00{self._text_of(shape)}"
+        bucket = f"{node.pool}\x00{node.slot_count}\x00{self._text_of(node.shape)}"
         found = self._class_by_bucket.get(bucket)
         if found is None:
-            found = NodeClass(node.pool, shape, node.slot_count, bucket)
+            found = NodeClass(node.pool, node.shape, node.slot_count, bucket)
             self._class_by_bucket[bucket] = found
         self._class_by_node[key] = found
         self._count(found, 1)
@@ -301,7 +293,6 @@ def _is_alike(old: Node, new: Node) -> bool:
     """Say whether a node stays in its class."""
     return (
         old.shape is new.shape
-        and old.services is new.services
         and old.phase is new.phase
         and old.slot_count == new.slot_count
         and old.pool == new.pool
