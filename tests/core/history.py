@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
 from hostler.core import inputs as given
+from hostler.core.allocation_fact import AllocationFact
 from hostler.core.fleet import Fleet
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.services import NodeService
@@ -138,18 +139,18 @@ class History:
     def _lease_id(self) -> LeaseId:
         return self.one_of([*map(LeaseId, sorted(self.fleet.leases.rows)), LeaseId("l-999999")])
 
-    def _facts(self, node_id: str) -> list[given.AllocationFact]:
+    def _facts(self, node_id: str) -> list[AllocationFact]:
         keys = self.fleet.index.allocations_by_node.keys(node_id)
         kept = [key for key in keys if self.chance()]
         return [self._fact(key) for key in [*kept, *(["a-999999"] if self.chance() else [])]]
 
-    def _fact(self, key: str) -> given.AllocationFact:
+    def _fact(self, key: str) -> AllocationFact:
         known = self.fleet.allocations.get(key)
         phase = self.one_of(("starting", "running", "ready", "unready", "stopping", "ended"))
         causes = [EndCause.EXITED, EndCause.START_FAILED, EndCause.FENCED, EndCause.STOPPED]
         ended = Ended(cause=self.one_of(causes)) if phase == "ended" else None
         epoch = (1 if known is None else known.epoch) - int(self._below(10) == 9)
-        return given.AllocationFact(
+        return AllocationFact(
             allocation_id=AllocationId(key), epoch=epoch, phase=phase, ended=ended
         )
 

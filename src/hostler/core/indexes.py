@@ -172,8 +172,8 @@ class NodeIndexes:
         )
 
 
-class WorkIndexes:
-    """Questions about replicas and their allocations."""
+class AllocationIndexes:
+    """Questions about the places that replicas have."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -208,6 +208,29 @@ class WorkIndexes:
             lambda a: a.bundle_id if a.is_live and a.phase is not AllocationPhase.READY else None
         )
         """By bundle: those that have a place and do not serve."""
+        self._allocation_follows_moving = _follows(
+            self.allocations_by_phase,
+            self.allocations_reserved,
+            self.allocations_unready,
+            self.allocations_rejected,
+        )
+        self._allocation_follows = (
+            *_follows(
+                self.allocations_by_node,
+                self.allocations_by_replica,
+                self.allocations_by_bundle,
+                self.allocations_by_band,
+                self.allocations_of_services,
+            ),
+            *self._allocation_follows_moving,
+        )
+
+
+class ReplicaIndexes:
+    """Questions about replicas and what wants a place."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self.bundles_of_services = SetIndex[Bundle](lambda b: None if b.service is None else "all")
         """In `all`: the bundles behind node services."""
         self.replicas_by_bundle = SetIndex[Replica](lambda r: r.bundle_id)
@@ -233,22 +256,6 @@ class WorkIndexes:
         )
         self.replicas_in_debt = DebtIndex()
         """In `all`: those whose place breaks a rule, who is looked at last first."""
-        self._allocation_follows_moving = _follows(
-            self.allocations_by_phase,
-            self.allocations_reserved,
-            self.allocations_unready,
-            self.allocations_rejected,
-        )
-        self._allocation_follows = (
-            *_follows(
-                self.allocations_by_node,
-                self.allocations_by_replica,
-                self.allocations_by_bundle,
-                self.allocations_by_band,
-                self.allocations_of_services,
-            ),
-            *self._allocation_follows_moving,
-        )
         self._replica_follows = _follows(
             self.replicas_by_bundle,
             self.replicas_by_phase,
@@ -262,7 +269,7 @@ class WorkIndexes:
         )
 
 
-class Indexes(NodeIndexes, WorkIndexes):
+class Indexes(NodeIndexes, AllocationIndexes, ReplicaIndexes):
     """All indexes, fed by every write."""
 
     def __init__(self) -> None:

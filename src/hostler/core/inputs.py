@@ -9,7 +9,6 @@ from __future__ import annotations
 import msgspec
 
 from hostler.base.ids import (
-    AllocationId,
     BundleId,
     CommandId,
     LeaseId,
@@ -17,10 +16,10 @@ from hostler.base.ids import (
     NodeId,
     ReplicaId,
 )
+from hostler.core.allocation_fact import AllocationFact
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.machine_fact import MachineFact
 from hostler.core.services import NodeService
-from hostler.model.allocation import Ended
 from hostler.model.bundle import Fallback, Job, RolloutPolicy
 from hostler.model.calendar import TimeZone
 from hostler.model.constraint import SpreadRule
@@ -257,17 +256,6 @@ class JoinAgent(Request, frozen=True, kw_only=True, tag="join_agent"):
     tier: str = ""
     machine_id: MachineId | None = None
     hostname: str = ""
-
-
-class AllocationFact(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent says of one allocation."""
-
-    allocation_id: AllocationId
-    epoch: int
-    phase: str
-    """`starting`, `running`, `ready`, `unready`, `stopping` or `ended`."""
-    started_at_ms: int | None = None
-    ended: Ended | None = None
 
 
 class AgentSaidHello(Input, frozen=True, kw_only=True, tag="agent_said_hello"):

@@ -11,11 +11,11 @@ from typing import Any
 
 from hostler.base.ids import MachineId, NodeId
 from hostler.core import invariants
+from hostler.core.allocation_fact import AllocationFact
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import (
     AcquireLease,
-    AllocationFact,
     AllocationReported,
     AnyInput,
     CommandFailed,

@@ -1,6 +1,7 @@
 """Silence: suspect, lost, fenced and back; what the provider says; the brake."""
 
-from hostler.core.inputs import AllocationFact, ConfirmLoss
+from hostler.core.allocation_fact import AllocationFact
+from hostler.core.inputs import ConfirmLoss
 from hostler.core.replies import Accepted, Refused
 from hostler.core.silence import lost_after_ms
 from hostler.model.allocation import AllocationPhase, EndCause

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 
 from hostler.base.ids import AllocationId, BundleId, NodeId, ReplicaId
+from hostler.core.allocation_fact import AllocationFact
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import (
     AgentSaidHello,
-    AllocationFact,
     ApplyConfiguration,
     DeleteBundle,
     DrainNode,
