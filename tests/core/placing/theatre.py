@@ -163,11 +163,11 @@ class Theatre(World):
         self.advance(at_ms)
         self.end(key)
 
-    def finish_stops(self) -> None:
-        """Let every agent end what it was asked to stop."""
+    def finish_stops(self, node_id: str | None = None) -> None:
+        """Let every agent, or that of one node, end what it was asked to stop."""
         for command_id in self.commands("stop_allocation"):
             allocation = self.fleet.allocations[command_id.partition("/")[0]]
-            if allocation.is_live:
+            if allocation.is_live and node_id in (None, allocation.node_id):
                 self.report(allocation, "ended", ended=Ended(cause=EndCause.STOPPED))
 
     def hear_inventory(self, node_id: str, shape: Shape | None = None) -> Delta:
