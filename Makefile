@@ -28,7 +28,8 @@ coverage: setup ## Run all tests and show which branches none of them took
 	@$(PY) -m coverage run -m pytest $(ARGS)
 	@$(PY) -m coverage combine --quiet && $(PY) -m coverage report
 
-sim: setup ## Run the simulator over SEEDS seeds (200)
+sim: setup ## Play the trials, then run the simulator over SEEDS seeds (200)
+	@$(PY) -m hostler.sim --trials
 	@$(PY) -m hostler.sim --seeds $(SEEDS) $(ARGS)
 
 replay: setup ## Run one simulated history again: make replay SEED=17

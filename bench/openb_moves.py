@@ -14,8 +14,9 @@ from typing import Final
 import msgspec
 
 from hostler.core import migration
+from hostler.core.allocation_fact import AllocationFact
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import AllocationFact, AllocationReported, AnyInput
+from hostler.core.inputs import AllocationReported, AnyInput
 from hostler.core.placement.demand import demand_of
 from hostler.core.placement.feasible import Place
 from hostler.core.placement.places import hold_of, live_on

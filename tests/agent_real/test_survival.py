@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -221,3 +222,28 @@ async def test_leased_commands_do_not_outlive_the_authority_of_an_agent_that_han
         await eventually_async(is_killed)
     finally:
         agent.process.send_signal(signal.SIGCONT)
+
+
+async def test_a_job_does_not_outlive_the_authority_when_agent_and_supervisor_are_frozen(
+    agent: RealAgent, server: TinyServer
+) -> None:
+    """Nobody is left to stop it but the warden; what may run on without authority is let be."""
+    server.fence_after_ms = 1_500
+    await agent.start()
+    await server.say(a_start(a_launch(*SLEEP, stop_grace_ms=300)))
+    await server.say(a_start(a_launch(*SLEEP, disconnect="keep"), "a-2"))
+    bound = (await server.reported("a-1", "ready")).pid
+    kept = (await server.reported("a-2", "ready")).pid
+    assert agent.process is not None
+    frozen = [agent.process.pid, agent.supervisor_pid("a-1"), agent.supervisor_pid("a-2")]
+    for pid in frozen:
+        os.kill(pid, signal.SIGSTOP)
+
+    async def is_dead() -> bool:
+        # Its supervisor is frozen and does not collect it.
+        return Path(f"/proc/{bound}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+    await eventually_async(is_dead, what="the warden has ended the job")
+    assert Path(f"/proc/{kept}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+    for pid in frozen:
+        os.kill(pid, signal.SIGCONT)

@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import msgspec
 
+from hostler.api.configuration import ConfigurationFile
 from hostler.api.links.links import AgentLinks
 from hostler.api.serve import Listening, listen, serve
 from hostler.client import Client
@@ -161,8 +162,13 @@ async def begin(
     )
     answer = await engine.submit(request)
     assert isinstance(answer, Accepted), answer
+    file = folder / "hostler.yaml"
+    file.write_text(config)
+    configuration = ConfigurationFile(file, read_config(config).require())
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(serve(engine, links, listening, on_ready=ready.set_result))
+    task = asyncio.create_task(
+        serve(engine, links, listening, on_ready=ready.set_result, configuration=configuration)
+    )
     await asyncio.wait((task, ready), return_when=asyncio.FIRST_COMPLETED)
     if task.done():
         await task

@@ -44,6 +44,7 @@ LEAST_ROLES: list[tuple[str, str, Role]] = [
     ("POST", "/v1/nodes/x/cordon", Role.OPERATOR),
     ("POST", "/v1/nodes/x/uncordon", Role.OPERATOR),
     ("POST", "/v1/nodes/x/drain", Role.OPERATOR),
+    ("POST", "/v1/nodes/x/confirm-lost", Role.OPERATOR),
     ("GET", "/v1/pools", Role.VIEWER),
     ("GET", "/v1/pools/x", Role.VIEWER),
     ("POST", "/v1/pools/x/retry", Role.OPERATOR),

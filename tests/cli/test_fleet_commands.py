@@ -150,8 +150,12 @@ def test_a_node_is_drained_and_taken_back(web: Cli) -> None:
     assert web("cordon", node, "--reason", "kernel").out == f"node/{node} cordoned\n"
     assert "ready cordoned" in web("get", "nodes").out
     assert "Cordoned by:   local kernel" in web("describe", "node", node).out
-    drained = web("drain", node, "--deadline", "10s", "--wait")
-    assert drained.out == f"node/{node} draining\nnode/{node} drained\n"
+    stays = web("drain", node, "--deadline", "0s")
+    assert stays.code == 1
+    assert "web/site/0 stays: no_capacity" in stays.err
+    drained = web("drain", node, "--deadline", "0s", "--force")
+    assert drained.out == f"node/{node} draining\nnode/{node} drained: nothing left\n"
+    assert '"is_done": true' in web("drain", node, "-o", "json").out
     assert "no_capacity" in web("get", "replicas").out
     assert web("uncordon", node).out == f"node/{node} uncordoned\n"
     eventually(lambda: " ready " in web("get", "replicas").out, what="the replica is back")

@@ -5,7 +5,9 @@ from typing import Any, TypeVar
 
 from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
 from hostler.core import inputs as given
+from hostler.core.allocation_fact import AllocationFact
 from hostler.core.fleet import Fleet
+from hostler.core.fleet_settings import FleetSettings
 from hostler.core.services import NodeService
 from hostler.model import Budget, OutboxEntry, Pool, Settings
 from hostler.model.allocation import EndCause, Ended
@@ -15,7 +17,7 @@ from hostler.model.command import CheckMachine, LaunchMachine, ListMachines
 from hostler.model.disruption import DisruptionBudget
 from hostler.model.launch import Disconnect, Launch
 from hostler.model.lease import LeaseOutcome, Share
-from hostler.model.node import NodePhase
+from hostler.model.node import NodePhase, NoticeKind
 from hostler.model.pool import Band, Reuse, Rollout, SizeWindow
 from hostler.model.rollout import Steering
 from hostler.model.service import ServiceLife, ServiceSpec
@@ -115,6 +117,7 @@ class History:
             *(self._node_request for _ in range(2)),
             *(self._join for _ in range(2)),
             self._late,
+            self._notice,
             self._process,
             self._configuration,
         )
@@ -136,18 +139,18 @@ class History:
     def _lease_id(self) -> LeaseId:
         return self.one_of([*map(LeaseId, sorted(self.fleet.leases.rows)), LeaseId("l-999999")])
 
-    def _facts(self, node_id: str) -> list[given.AllocationFact]:
+    def _facts(self, node_id: str) -> list[AllocationFact]:
         keys = self.fleet.index.allocations_by_node.keys(node_id)
         kept = [key for key in keys if self.chance()]
         return [self._fact(key) for key in [*kept, *(["a-999999"] if self.chance() else [])]]
 
-    def _fact(self, key: str) -> given.AllocationFact:
+    def _fact(self, key: str) -> AllocationFact:
         known = self.fleet.allocations.get(key)
         phase = self.one_of(("starting", "running", "ready", "unready", "stopping", "ended"))
         causes = [EndCause.EXITED, EndCause.START_FAILED, EndCause.FENCED, EndCause.STOPPED]
         ended = Ended(cause=self.one_of(causes)) if phase == "ended" else None
         epoch = (1 if known is None else known.epoch) - int(self._below(10) == 9)
-        return given.AllocationFact(
+        return AllocationFact(
             allocation_id=AllocationId(key), epoch=epoch, phase=phase, ended=ended
         )
 
@@ -155,7 +158,7 @@ class History:
 
     def _configuration(self) -> given.AnyInput:
         settings = Settings(fleet_id="f")
-        names = given.FleetSettings.__struct_fields__
+        names = FleetSettings.__struct_fields__
         kept = {name: getattr(settings, name) for name in names}
         if self.chance():
             kept["lost_node_count_max"] = 1
@@ -173,7 +176,7 @@ class History:
             kept["providers"] = (limited,)
         return given.ApplyConfiguration(
             fleet_id="f",
-            settings=given.FleetSettings(**kept),
+            settings=FleetSettings(**kept),
             pools=pools,
             services=tuple(self._services([pool.name for pool in pools])),
             time_zones=(ZONE,),
@@ -322,12 +325,15 @@ class History:
             case 1:
                 if self.chance():
                     return given.RetryGrowth(pool=self.one_of(POOLS), **self._who())
+                if self.chance():
+                    return given.ConfirmLoss(node_id=node_id, **self._who())
                 return given.UncordonNode(node_id=node_id, **self._who())
             case _:
                 deadline_ms = self.one_of((0, 30_000))
                 return given.DrainNode(
                     node_id=node_id,
                     deadline_ms=deadline_ms,
+                    is_forced=self.chance(),
                     then_retire=self.chance(),
                     **self._who(),
                 )
@@ -398,6 +404,13 @@ class History:
         key = self.one_of(keys)
         return given.AllocationReported(
             node_id=self.fleet.allocations[key].node_id, fact=self._fact(key)
+        )
+
+    def _notice(self) -> given.AnyInput:
+        return given.NoticeReported(
+            node_id=self._node_id(),
+            kind=self.one_of(list(NoticeKind)),
+            left_ms=self.one_of((0, 5_000, 120_000)),
         )
 
     def _silence(self) -> given.AnyInput:

@@ -10,6 +10,8 @@ How it ends:
 - A server's shutdown stops the work first; a final refusal does too, and ends with exit code 1.
 
 Leased commands end with the agent in every case; if it is killed or hangs, its warden kills them.
+If it is frozen together with supervisors, the warden ends their jobs, too, once their grace is
+over.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from hostler.agent.core.state import AgentSettings
 from hostler.agent.folder import DataFolder
 from hostler.agent.inventory import DeclaredShape, read_inventory
 from hostler.agent.link import AgentLink, Backoff, join, tls_context, websocket_dial
+from hostler.agent.notices import NoticeSource
 from hostler.agent.runtime.environment import LEASE_MARK, PATH_DEFAULT, NodeIdentity
 from hostler.agent.shell import AgentShell
 from hostler.agent.tasks import Tasks
@@ -66,6 +69,8 @@ class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is declared instead of measured."""
     ca_file: str | None = None
     """Certificate authority of the server, where the system's own do not do."""
+    notices: NoticeSource = NoticeSource()
+    """Where the platform says that the machine is about to be taken back."""
     is_work_stopped_on_exit: bool = False
     """Whether SIGTERM stops the work too."""
     exit_when_silent_ms: int | None = None
@@ -198,7 +203,7 @@ async def _live(
     def connect(post: Callable[[Input], None], tasks: Tasks) -> AgentLink:
         return AgentLink(dial, post, tasks, backoff=Backoff(options.reconnect_ms_max / 1_000))
 
-    shell = AgentShell(settings, data, node, connect)
+    shell = AgentShell(settings, data, node, connect, options.notices)
     signals.post = shell.post
     warden = await _start_warden(data, node)
     try:
@@ -210,7 +215,7 @@ async def _live(
 
 
 async def _start_warden(data: DataFolder, node: NodeIdentity) -> asyncio.subprocess.Process:
-    """Start the process that kills leased commands if we die or hang."""
+    """Start the process that kills leased commands if we die, and all bound work if we hang."""
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-I",
@@ -219,6 +224,7 @@ async def _start_warden(data: DataFolder, node: NodeIdentity) -> asyncio.subproc
         hostler.agent.strays.__file__,
         f"{LEASE_MARK}={data.leases}/",
         str(data.authority),
+        str(data.allocations),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,

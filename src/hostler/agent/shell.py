@@ -36,6 +36,7 @@ from hostler.agent.core_loop import CoreLoop
 from hostler.agent.exec import ExecRunner
 from hostler.agent.folder import DataFolder
 from hostler.agent.link import AgentLink
+from hostler.agent.notices import NoticeSource, watch
 from hostler.agent.probes import probe
 from hostler.agent.runtime.environment import NodeIdentity, work_folder
 from hostler.agent.runtime.process import ProcessRuntime
@@ -68,7 +69,9 @@ class AgentShell:
         data: DataFolder,
         node: NodeIdentity,
         connect: Callable[[Callable[[Input], None], Tasks], AgentLink],
+        notice_source: NoticeSource = NoticeSource(),  # noqa: B008 - it is immutable
     ) -> None:
+        self._notice_source = notice_source
         self._data = data
         self._core = CoreLoop(settings, self._perform)
         self.post = self._core.post
@@ -93,6 +96,8 @@ class AgentShell:
                 )
             )
             self._link.open()
+            if self._notice_source.is_given:
+                self._tasks.start(watch(self._notice_source, self.post))
             end = await self._core.run()
             LOG.info("agent ends", reason=end.reason)
             return end.code

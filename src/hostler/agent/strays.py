@@ -1,10 +1,15 @@
 """Finds and kills processes by a mark in their environment, which no fork and no pid reuse loses.
 
 Used by the agent for what a killed supervisor or a lease left behind. Run as a program
-(`python -I -S -E strays.py MARK AUTHORITY_FILE`) it is the agent's warden: it kills what carries
-the mark when its standard input is closed, which happens when the agent dies in whatever way, and
-when the authority has run out, which an agent that hangs would not see. So no leased command acts
-on when nobody could call it back. Standard library only.
+(`python -I -S -E strays.py MARK AUTHORITY_FILE ALLOCATIONS`) it is the agent's warden. It kills
+what carries the mark of a lease when its standard input is closed, which happens when the agent
+dies in whatever way, and when the authority has run out, which an agent that hangs would not see.
+So no leased command acts on when nobody could call it back.
+
+Allocations have supervisors that keep to the authority. But whatever froze the agent may have
+frozen them too, while the job itself goes on; and its next copy may start elsewhere once the grace
+is over. So the warden looks after them as well: what must not run without authority, and is still
+there when its grace has passed, is killed. Standard library only.
 """
 
 from __future__ import annotations
@@ -21,8 +26,15 @@ ROUNDS_MAX = 250
 
 ROUND_S = 0.02
 
-LOOK_S = 1.0
+LOOK_S = 0.25
 """Between two looks of the warden while there is no authority."""
+
+LATE_MS = 250
+"""How long after its grace a job is the warden's to kill: its own supervisor has had its turn, and
+with one look and the kill itself it is over within the second that the server allows for it."""
+
+ALLOCATION_MARK = "HOSTLER_ALLOCATION_FOLDER"
+"""As `hostler.agent.runtime.environment` has it, which this program does not load."""
 
 
 def marked(mark: str) -> list[int]:
@@ -56,25 +68,56 @@ def kill_marked(mark: str) -> bool:
     return bool(found)
 
 
-def authority_left_s(file: Path) -> float:
-    """Say how long work is still authorised; nought when it is not."""
+def authority_until_ms(file: Path) -> int:
+    """Say until when work is authorised, in milliseconds since boot; nought when it never was."""
     try:
-        until_ms = int(file.read_text(encoding="ascii").split()[0])
+        return int(file.read_text(encoding="ascii").split()[0])
     except (OSError, ValueError, IndexError):
-        return 0.0
-    return max(0.0, until_ms / 1_000 - time.clock_gettime(time.CLOCK_BOOTTIME))
+        return 0
 
 
-def main(mark: str, authority: str) -> int:
-    """Kill what must not go on, until the agent is dead and nothing is left."""
+def boot_ms() -> int:
+    """Milliseconds since boot, time asleep included."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+
+
+def bound_grace_ms(folder: Path) -> int | None:
+    """Give the grace of an allocation that must not run without authority; `None` for any other.
+
+    What has ended, or is only being prepared, is none of them.
+    """
+    try:
+        entries = (folder / "launch").read_bytes().split(b"\0")
+        state = (folder / "state").read_bytes()
+    except OSError:
+        return None
+    said = dict(entry.partition(b"=")[::2] for entry in entries)
+    if b"authority" not in said or b"ended_at_ms=" in state:
+        return None
+    return int(said.get(b"stop_grace_ms", b"0"))
+
+
+def kill_overdue(allocations: Path, until_ms: int) -> None:
+    """Kill each job that should have been stopped by its supervisor by now."""
+    for folder in allocations.iterdir():
+        grace_ms = bound_grace_ms(folder)
+        if grace_ms is not None and boot_ms() >= until_ms + grace_ms + LATE_MS:
+            kill_marked(f"{ALLOCATION_MARK}={folder / 'work'}\0")
+
+
+def main(mark: str, authority: str, allocations: str) -> int:
+    """Kill what must not go on, until the agent is dead and nothing is left of its leases."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     poll = select.poll()
     poll.register(0, select.POLLIN)
     # Nobody writes to our input: that it can be read means that it is closed.
-    while not poll.poll(max(LOOK_S, authority_left_s(Path(authority))) * 1_000):
-        if not authority_left_s(Path(authority)):
+    until_ms = authority_until_ms(Path(authority))
+    while not poll.poll(max(LOOK_S * 1_000, until_ms - boot_ms())):
+        until_ms = authority_until_ms(Path(authority))
+        if until_ms <= boot_ms():
             kill_marked(mark)
+            kill_overdue(Path(allocations), until_ms)
     for _ in range(ROUNDS_MAX):
         if not kill_marked(mark):
             break
@@ -83,4 +126,4 @@ def main(mark: str, authority: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2]))
+    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3]))

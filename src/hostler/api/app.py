@@ -15,6 +15,7 @@ from litestar.types import Message, Scope
 
 from hostler.api import limits, openapi
 from hostler.api.auth import DEVELOPMENT_HEADER, authorize
+from hostler.api.configuration import ConfigurationFile
 from hostler.api.context import CALLER_KEY, Api, Caller
 from hostler.api.deputies.deputies import Deputies
 from hostler.api.errors import answer_error, log_socket_error
@@ -28,7 +29,13 @@ Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 _DEVELOPMENT: Final = (DEVELOPMENT_HEADER.lower().encode(), b"true")
 
 
-def create_app(engine: Engine, links: AgentLinks, *, is_loopback: bool) -> Litestar:
+def create_app(
+    engine: Engine,
+    links: AgentLinks,
+    *,
+    is_loopback: bool,
+    configuration: ConfigurationFile | None = None,
+) -> Litestar:
     """Make the application of one server.
 
     Args:
@@ -36,8 +43,9 @@ def create_app(engine: Engine, links: AgentLinks, *, is_loopback: bool) -> Lites
         links: The links to agents; watched for silence while the application runs.
         is_loopback: Only this machine can reach the port: the one case in which requests without
             a token may be taken (see `hostler.api.auth`).
+        configuration: The file that can be read again; without it the configuration stays.
     """
-    api = Api(engine=engine, links=links, is_loopback=is_loopback)
+    api = Api(engine=engine, links=links, is_loopback=is_loopback, configuration=configuration)
 
     @contextlib.asynccontextmanager
     async def run(_: Litestar) -> AsyncIterator[None]:

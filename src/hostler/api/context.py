@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar, cast
 
 from litestar.connection import ASGIConnection
 
+from hostler.api.configuration import ConfigurationFile
 from hostler.api.links.links import AgentLinks
 from hostler.engine.engine import Engine
 from hostler.model.token import Role
@@ -60,6 +61,8 @@ class Api:
     engine: Engine
     links: AgentLinks
     is_loopback: bool
+    configuration: ConfigurationFile | None = None
+    """What is read again on `config reload`; `None` where the configuration is no file."""
     has_admin: bool = False
     """An admin token has been seen; from then on nobody gets in without a token."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)

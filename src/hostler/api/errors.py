@@ -97,7 +97,7 @@ def problem_of(error: Exception) -> Problem:
                 422,
                 error,
                 errors=[
-                    ProblemError(path=one.path, code=one.code, message=one.message)
+                    ProblemError(path=one.path, code=one.code, message=one.message, line=one.line)
                     for one in error.problems
                 ],
             )

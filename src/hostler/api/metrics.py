@@ -13,7 +13,8 @@ import hostler
 from hostler.api.context import Api
 from hostler.api.convert import spend
 from hostler.core.fleet import Fleet
-from hostler.core.uses import Use, use_key
+from hostler.core.sizing_targets import sizes_of
+from hostler.core.uses import Replaceable, Use, replaceable_key, use_key
 from hostler.engine.gauges import Gauges
 
 
@@ -64,6 +65,7 @@ def _fleet(fleet: Fleet, now_ms: int) -> Iterator[Metric]:
             family.add_metric([phase], by_phase.count(phase))
         yield family
     yield from _pools(fleet)
+    yield from _obstacles(fleet)
     yield from _spend(fleet, now_ms)
 
 
@@ -71,18 +73,49 @@ def _pools(fleet: Fleet) -> Iterator[Metric]:
     index = fleet.index
     nodes = _gauge("pool_nodes", "Nodes of a pool that are not retired", ["pool"])
     warm = _gauge("pool_warm_nodes", "Nodes ready for whoever comes next", ["pool"])
-    warm_desired = _gauge("pool_warm_desired", "Warm nodes that are to be kept", ["pool"])
+    warm_desired = _gauge("pool_warm_desired", "Warm nodes to be kept at present", ["pool"])
+    minimum = _gauge("pool_minimum_nodes", "Nodes to be kept in all at present", ["pool"])
+    replacing = _gauge("pool_replacing_nodes", "Nodes that others are to replace", ["pool"])
     spares = _gauge("pool_spare_nodes", "Nodes kept for recovery", ["pool"])
     held = _gauge("pool_leases_held", "Leases held", ["pool"])
     waiting = _gauge("pool_leases_waiting", "Leases in line", ["pool"])
     for pool in fleet.pools.in_order():
         nodes.add_metric([pool.name], index.nodes_by_pool.count(pool.name))
         warm.add_metric([pool.name], index.nodes_by_use.count(use_key(pool.name, Use.WARM)))
-        warm_desired.add_metric([pool.name], pool.warm_count)
+        warm_desired.add_metric([pool.name], sizes_of(fleet, pool).warm_count)
+        minimum.add_metric([pool.name], sizes_of(fleet, pool).node_count_min)
+        replacing.add_metric(
+            [pool.name],
+            sum(
+                index.nodes_to_replace.count(replaceable_key(pool.name, kind))
+                for kind in Replaceable
+            ),
+        )
         spares.add_metric([pool.name], index.nodes_spare.count(pool.name))
         held.add_metric([pool.name], index.leases_held.count(pool.name))
         waiting.add_metric([pool.name], index.leases_waiting.count(pool.name))
-    yield from (nodes, warm, warm_desired, spares, held, waiting)
+    yield from (nodes, warm, warm_desired, minimum, replacing, spares, held, waiting)
+
+
+def _obstacles(fleet: Fleet) -> Iterator[Metric]:
+    """What an operator should look at."""
+    stuck = GaugeMetricFamily(
+        "hostler_nodes_stuck",
+        "Nodes whose machine does not end",
+        fleet.index.nodes_stuck.count("stuck"),
+    )
+    foreign = GaugeMetricFamily(
+        "hostler_nodes_foreign",
+        "Machines with our label and a name that no node of ours had",
+        fleet.index.nodes_stuck.count("foreign"),
+    )
+    failures = _gauge("tier_boot_failures", "Boots that failed in a row", ["pool", "tier"])
+    stopped = _gauge("tier_growth_stopped", "1 while boots that fail stop growth", ["pool", "tier"])
+    for breaker in fleet.breakers.in_order():
+        pool, _, tier = breaker.breaker_id.partition("/")
+        failures.add_metric([pool, tier], breaker.failure_count)
+        stopped.add_metric([pool, tier], int(breaker.stopped_at_ms is not None))
+    yield from (stuck, foreign, failures, stopped)
 
 
 def _spend(fleet: Fleet, now_ms: int) -> Iterator[Metric]:

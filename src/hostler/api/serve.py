@@ -27,6 +27,7 @@ from litestar import Litestar
 from hostler.api import limits
 from hostler.api.app import create_app
 from hostler.api.auth import is_door_open
+from hostler.api.configuration import ConfigurationFile
 from hostler.api.context import Api
 from hostler.api.gateway import new_request_id
 from hostler.api.links.links import AgentLinks
@@ -177,6 +178,7 @@ async def serve(
     listening: Listening,
     *,
     on_ready: Callable[[str], None] | None = None,
+    configuration: ConfigurationFile | None = None,
 ) -> signal.Signals | None:
     """Answer requests until SIGTERM or SIGINT, or until the engine ends; then stop the engine.
 
@@ -187,18 +189,25 @@ async def serve(
         links: The links to agents.
         listening: From `listen`.
         on_ready: Told the URL once requests are answered; without it the log is.
+        configuration: Read again when asked to, also by SIGHUP.
 
     Raises:
         Defect: The engine stopped itself; exit, and let the restart recover.
         Failed: It lost its store or its leadership; likewise.
     """
-    app = create_app(engine, links, is_loopback=is_loopback(listening.host))
+    app = create_app(
+        engine,
+        links,
+        is_loopback=is_loopback(listening.host),
+        configuration=configuration,
+    )
     api: Api = app.state.api
     server = _Server(_config(app, listening))
     stopping = asyncio.create_task(_until_told())
     ended = asyncio.create_task(engine.wait_stopped())
     serving = asyncio.create_task(server.serve(sockets=[listening.socket]))
     up = asyncio.create_task(server.is_up.wait())
+    reloading = asyncio.create_task(_reload_when_told(engine, configuration))
     try:
         await asyncio.wait((up, serving), return_when=asyncio.FIRST_COMPLETED)
         if on_ready is not None:
@@ -211,7 +220,8 @@ async def serve(
         server.should_exit = True
         stopping.cancel()
         up.cancel()
-        await asyncio.gather(serving, stopping, up, return_exceptions=True)
+        reloading.cancel()
+        await asyncio.gather(serving, stopping, up, reloading, return_exceptions=True)
         await engine.stop()
     await ended
     return stopping.result() if stopping.done() and not stopping.cancelled() else None
@@ -258,6 +268,21 @@ async def _until_told() -> signal.Signals:
     # Whoever asks twice means at once: no Python in between. A kill is safe at any moment.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return told.result()
+
+
+async def _reload_when_told(engine: Engine, configuration: ConfigurationFile | None) -> None:
+    """Read the configuration again whenever SIGHUP comes; several at once are one."""
+    if configuration is None:
+        return
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_signal_handler(signal.SIGHUP, told.set)
+    try:
+        while True:
+            await told.wait()
+            told.clear()
+            await configuration.reload_on_signal(engine, new_request_id())
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
 
 
 def _tell(api: Api, listening: Listening) -> None:

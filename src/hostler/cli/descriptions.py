@@ -22,19 +22,23 @@ from hostler.cli.tables import (
     node_use,
     reported_text,
     shape_text,
+    stop_answer,
 )
 from hostler.cli.where_text import requirement_text, spread_text, where_text
 from hostler.wire.http import (
     AllocationView,
     BootFailureView,
     BundleView,
+    ClosingView,
     DrainView,
     JobView,
     LeaseView,
     NodeView,
     NoteView,
+    NoticeView,
     OfferView,
     PoolView,
+    QuarantineView,
     ReplicaView,
     ServiceView,
     TierView,
@@ -146,7 +150,10 @@ def _node(client: SyncClient, view: NodeView) -> list[str]:
             "Drained by",
             _drain_text(drain) if drain else None,
         ),
+        ("Quarantine", _quarantine_text(view.quarantine)),
+        ("Taken back", _notice_text(view.notice)),
         ("Retires because", view.retire_reason),
+        ("Machine is still there", stop_answer(view.stop)),
         ("Launch failed", f"{failure.code}: {failure.message}" if failure else None),
     ]
     placed = client.allocations(node=view.node_id)
@@ -163,6 +170,35 @@ def _agent_text(view: NodeView) -> str:
     if view.silent_since_at_ms is None:
         return "not connected"
     return _since("silent", view.silent_since_at_ms)
+
+
+def _quarantine_text(view: QuarantineView | None) -> str | None:
+    if view is None:
+        return None
+    why = f"for {view.cause}, {view.count} in a row"
+    if view.trial_id is not None:
+        return f"{why}; {view.trial_id} is on trial"
+    if view.is_on_probation:
+        return f"{why}; the next job is on trial"
+    return f"{why}; a trial in {format_duration(max(0, view.until_at_ms - now_ms()))}"
+
+
+def _notice_text(view: NoticeView | None) -> str | None:
+    if view is None:
+        return None
+    if view.kind == "rebalance":
+        return f"likely soon, says its {view.source}"
+    return f"in {format_duration(max(0, view.ends_at_ms - now_ms()))}, says its {view.source}"
+
+
+def _closing_text(closing: ClosingView | None) -> str | None:
+    if closing is None:
+        return None
+    return (
+        "yes"
+        if closing.is_done
+        else f"not yet; what is left is ended in {_until(closing.deadline_at_ms)}"
+    )
 
 
 def _drain_text(drain: DrainView) -> str:
@@ -211,6 +247,7 @@ def _pool(client: SyncClient, view: PoolView) -> list[str]:
     pairs: Pairs = [
         ("Pool", view.name),
         ("Takes work", "yes" if view.is_enabled else "no: it is disabled"),
+        ("Closed", _closing_text(view.closing)),
         ("Nodes", f"{view.node_count}, {view.ready_count} ready, {view.starting_count} starting"),
         ("Idle", view.idle_count),
         ("Kept warm", view.warm_count),

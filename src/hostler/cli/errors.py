@@ -162,7 +162,12 @@ def _told_by_server(error: ClientError) -> tuple[ExitCode, list[str]]:
     code = _CODE_BY_STATUS.get(error.status, ExitCode.FAILED)
     if error.errors and code is ExitCode.REFUSED:
         code = ExitCode.BAD_INPUT
-    lines = [f"{one.path}: {one.message}" if one.path else one.message for one in error.errors]
+    lines = [
+        ": ".join(
+            part for part in (f"line {one.line}" if one.line else "", one.path, one.message) if part
+        )
+        for one in error.errors
+    ]
     return code, [*lines, *_headline(error.message), *_hinted(_HINTS.get(error.status, ""))]
 
 

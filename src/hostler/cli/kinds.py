@@ -17,6 +17,7 @@ from hostler.cli.tables import (
     POOL_COLUMNS,
     REPLICA_COLUMNS,
     SERVICE_COLUMNS,
+    STUCK_COLUMNS,
     TOKEN_COLUMNS,
     WINDOW_COLUMNS,
 )
@@ -214,6 +215,21 @@ WINDOWS: Final[Kind[WindowComingView]] = Kind(
     filters=("pool",),
 )
 
+STUCK: Final[Kind[NodeView]] = Kind(
+    noun="stuck-node",
+    plural="stuck",
+    short=(),
+    listed=lambda client, filters: [
+        view
+        for view in client.nodes(pool=filters.pool, phase="stopping")
+        if view.stop is not None and (view.stop.is_stuck or view.stop.is_foreign)
+    ],
+    fetched=None,
+    id_of=lambda view: view.node_id,
+    columns=STUCK_COLUMNS,
+    filters=("pool",),
+)
+
 KINDS: Final[tuple[Kind[Any], ...]] = (
     BUNDLES,
     REPLICAS,
@@ -224,6 +240,7 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
     TOKENS,
     SERVICES,
     WINDOWS,
+    STUCK,
 )
 KIND_BY_NAME: Final[dict[str, Kind[Any]]] = {name: kind for kind in KINDS for name in kind.names}
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ServiceOnNodeView,
         ServiceView,
         ShapeView,
+        StopView,
         TokenView,
         UpcomingView,
         WindowComingView,
@@ -79,6 +80,8 @@ def node_state(node: NodeView) -> str:
         words.append(node.health)
     if node.cordon is not None:
         words.append("cordoned")
+    if node.quarantine is not None:
+        words.append("probation" if node.quarantine.is_on_probation else "quarantined")
     if node.drain is not None and node.phase == "ready":
         words.append("draining")
     return " ".join(words)
@@ -120,6 +123,27 @@ NODE_COLUMNS: Final[tuple[Column[NodeView], ...]] = (
     Column("SHAPE", lambda view: shape_text(view.shape), is_wide=True),
     Column("USED", lambda view: view.use_count, is_wide=True),
     Column("MACHINE", lambda view: view.machine_id, is_wide=True),
+)
+
+
+def stop_answer(stop: StopView | None) -> str | None:
+    """Tell why a machine is still there."""
+    if stop is None:
+        return None
+    if stop.is_foreign:
+        return "not ended: its label names a node that this fleet never had; see `hostler end`"
+    return ": ".join(part for part in (stop.last_code, stop.last_message) if part) or "no answer"
+
+
+STUCK_COLUMNS: Final[tuple[Column[NodeView], ...]] = (
+    Column("NODE", lambda view: view.node_id),
+    Column("PROVIDER", lambda view: view.provider),
+    Column("MACHINE", lambda view: view.machine_id),
+    Column("SINCE", lambda view: At(view.phase_since_at_ms)),
+    Column("TRIES", lambda view: view.stop.attempt_count if view.stop else None),
+    Column("LAST ANSWER", lambda view: stop_answer(view.stop)),
+    Column("POOL", lambda view: view.pool, is_wide=True),
+    Column("AN HOUR", lambda view: money_text(view.price_microusd_per_hour), is_wide=True),
 )
 
 

@@ -36,6 +36,8 @@ from hostler.wire.http import (
     PlanView,
     PoolView,
     ReleaseRequest,
+    ReloadRequest,
+    ReloadView,
     ReplicaView,
     RevokeRequest,
     RolloutView,
@@ -116,6 +118,12 @@ def status() -> Call[StatusView]:
 def config() -> Call[ConfigView]:
     """Ask for the configuration in force."""
     return _get("/v1/config", ConfigView)
+
+
+def reload_config(*, is_dry_run: bool = False, digest: str = "") -> Call[ReloadView]:
+    """Have the server read its configuration file again."""
+    body = ReloadRequest(is_dry_run=is_dry_run, digest=digest)
+    return _post("/v1/config/reload", ReloadView, body, key="")
 
 
 def explain(
@@ -266,6 +274,11 @@ def cordon_node(node_id: str, reason: str = "") -> Call[NodeView]:
     return _post(f"/v1/nodes/{segment(node_id)}/cordon", NodeView, CordonRequest(reason=reason))
 
 
+def end_orphan(node_id: str) -> Call[NodeView]:
+    """End a machine that was held back because nobody knows whose it is."""
+    return _post(f"/v1/nodes/{segment(node_id)}/end", NodeView)
+
+
 def label_node(node_id: str, labels: dict[str, str]) -> Call[NodeView]:
     """Give a node labels; an empty value takes one away."""
     body = LabelsRequest(labels=labels)
@@ -277,10 +290,17 @@ def uncordon_node(node_id: str) -> Call[NodeView]:
     return _post(f"/v1/nodes/{segment(node_id)}/uncordon", NodeView)
 
 
-def drain_node(node_id: str, deadline_ms: int, *, then_retire: bool = False) -> Call[NodeView]:
+def drain_node(
+    node_id: str, deadline_ms: int, *, is_forced: bool = False, then_retire: bool = False
+) -> Call[NodeView]:
     """Cordon a node and move what is there."""
-    body = DrainRequest(deadline_ms=deadline_ms, then_retire=then_retire)
+    body = DrainRequest(deadline_ms=deadline_ms, is_forced=is_forced, then_retire=then_retire)
     return _post(f"/v1/nodes/{segment(node_id)}/drain", NodeView, body)
+
+
+def confirm_lost(node_id: str) -> Call[NodeView]:
+    """Say that a silent node is really gone."""
+    return _post(f"/v1/nodes/{segment(node_id)}/confirm-lost", NodeView)
 
 
 def pools(**params: Any) -> Call[Page[PoolView]]:

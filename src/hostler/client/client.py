@@ -29,6 +29,7 @@ from hostler.wire.http import (
     LeaseView,
     NodeView,
     PoolView,
+    ReloadView,
     TokenView,
 )
 
@@ -121,6 +122,15 @@ class Client(BundleClient, Questions):
         )
         return aiter(stream)
 
+    async def reload_config(self, *, is_dry_run: bool = False, digest: str = "") -> ReloadView:
+        """Have the server read its configuration file again, and say what that changes.
+
+        Args:
+            is_dry_run: Change nothing.
+            digest: Of a dry run: apply only the text that it has shown.
+        """
+        return await self._transport.send(calls.reload_config(is_dry_run=is_dry_run, digest=digest))
+
     # -- allocations -----------------------------------------------------------------------------
 
     async def allocations(
@@ -157,12 +167,16 @@ class Client(BundleClient, Questions):
     # -- nodes and pools -------------------------------------------------------------------------
 
     async def nodes(
-        self, *, pool: str | None = None, include_retired: bool = False
+        self, *, pool: str | None = None, phase: str | None = None, include_retired: bool = False
     ) -> list[NodeView]:
-        """Return all nodes, or those of one pool."""
+        """Return all nodes, or those of one pool or phase."""
         return await self._all(
             lambda cursor: calls.nodes(
-                limit=PAGE_COUNT, cursor=cursor, pool=pool, include_retired=include_retired
+                limit=PAGE_COUNT,
+                cursor=cursor,
+                pool=pool,
+                phase=phase,
+                include_retired=include_retired,
             )
         )
 
@@ -174,6 +188,10 @@ class Client(BundleClient, Questions):
         """Let nothing new onto a node."""
         return await self._transport.send(calls.cordon_node(node_id, reason))
 
+    async def end_orphan(self, node_id: str) -> NodeView:
+        """End a machine that was held back because nobody knows whose it is."""
+        return await self._transport.send(calls.end_orphan(node_id))
+
     async def label_node(self, node_id: str, labels: dict[str, str]) -> NodeView:
         """Give a node labels; an empty value takes one away."""
         return await self._transport.send(calls.label_node(node_id, labels))
@@ -183,12 +201,21 @@ class Client(BundleClient, Questions):
         return await self._transport.send(calls.uncordon_node(node_id))
 
     async def drain_node(
-        self, node_id: str, *, deadline_ms: int = 300_000, then_retire: bool = False
+        self,
+        node_id: str,
+        *,
+        deadline_ms: int = 600_000,
+        is_forced: bool = False,
+        then_retire: bool = False,
     ) -> NodeView:
-        """Cordon a node and move what is there."""
+        """Cordon a node and move what is there; by force, stop at the deadline what is left."""
         return await self._transport.send(
-            calls.drain_node(node_id, deadline_ms, then_retire=then_retire)
+            calls.drain_node(node_id, deadline_ms, is_forced=is_forced, then_retire=then_retire)
         )
+
+    async def confirm_lost(self, node_id: str) -> NodeView:
+        """Say that a silent node is really gone, so that the brake does not hold it."""
+        return await self._transport.send(calls.confirm_lost(node_id))
 
     async def pools(self) -> list[PoolView]:
         """Return all pools."""

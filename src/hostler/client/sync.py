@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, TypeVar, Unpack
+from typing import Self, TypeVar, Unpack
 
+from hostler.client.background import BackgroundLoop
 from hostler.client.client import Client
 from hostler.client.lease import HeldLease, Output, RunResult
 from hostler.client.sync_bundles import SyncBundleClient
@@ -28,6 +27,7 @@ from hostler.wire.http import (
     NodeView,
     PendingView,
     PoolView,
+    ReloadView,
     ServiceView,
     SpendView,
     StatusView,
@@ -38,84 +38,10 @@ from hostler.wire.http import (
 T = TypeVar("T")
 
 
-class _Loop:
-    """An event loop in a thread."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._unfinished: list[Callable[[], Coroutine[Any, Any, None]]] = []
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="hostler-client", daemon=True
-        )
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something on the loop and wait for it; an interrupt cancels it there."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
-        """Take from an asynchronous iterator, and close it at the end."""
-        # An interrupt cancels `take`, which ends a little later; only then may it be closed.
-        turn = asyncio.Lock()
-
-        async def take() -> tuple[bool, T | None]:
-            async with turn:
-                async for item in source:
-                    return True, item
-                return False, None
-
-        async def finish() -> None:
-            close = getattr(source, "aclose", None)
-            async with turn:
-                if close is not None:
-                    await close()
-
-        self._unfinished.append(finish)
-        try:
-            while True:
-                there, item = self.run(take())
-                if not there or item is None:
-                    return
-                yield item
-        finally:
-            self._finish(finish)
-
-    def _finish(self, finish: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Close an iteration, unless the end of all has done it."""
-        if finish in self._unfinished:
-            self._unfinished.remove(finish)
-            self.run(finish())
-
-    def close_iterations(self) -> None:
-        """Close what was left in the middle of an iteration, such as by an error of its user."""
-        for finish in list(self._unfinished):
-            self._finish(finish)
-
-    async def _wind_up(self) -> None:
-        """End what still runs, as `asyncio.run` does at its end."""
-        rest = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in rest:
-            task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
-        await self._loop.shutdown_asyncgens()
-
-    def stop(self) -> None:
-        """End the thread."""
-        self.run(self._wind_up())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-
 class SyncLease:
     """As `HeldLease`, blocking."""
 
-    def __init__(self, loop: _Loop, held: HeldLease) -> None:
+    def __init__(self, loop: BackgroundLoop, held: HeldLease) -> None:
         self._loop = loop
         self._held = held
 
@@ -165,7 +91,7 @@ class SyncClient(SyncBundleClient):
         timeout_ms: int = TIMEOUT_MS,
         retry_ms: int = RETRY_MS,
     ) -> None:
-        self._loop = _Loop()
+        self._loop = BackgroundLoop()
 
         async def make() -> Client:
             return Client(url, token=token, tls_ca=tls_ca, timeout_ms=timeout_ms, retry_ms=retry_ms)
@@ -196,6 +122,10 @@ class SyncClient(SyncBundleClient):
     def config(self) -> ConfigView:
         """As `Client.config`."""
         return self._loop.run(self._client.config())
+
+    def reload_config(self, *, is_dry_run: bool = False, digest: str = "") -> ReloadView:
+        """As `Client.reload_config`."""
+        return self._loop.run(self._client.reload_config(is_dry_run=is_dry_run, digest=digest))
 
     def explain(
         self,
@@ -254,9 +184,12 @@ class SyncClient(SyncBundleClient):
         """As `Client.logs`."""
         return self._loop.iterate(self._client.logs(target, follow=follow, tail_bytes=tail_bytes))
 
-    def nodes(self, *, pool: str | None = None, include_retired: bool = False) -> list[NodeView]:
+    def nodes(
+        self, *, pool: str | None = None, phase: str | None = None, include_retired: bool = False
+    ) -> list[NodeView]:
         """As `Client.nodes`."""
-        return self._loop.run(self._client.nodes(pool=pool, include_retired=include_retired))
+        work = self._client.nodes(pool=pool, phase=phase, include_retired=include_retired)
+        return self._loop.run(work)
 
     def node(self, node_id: str) -> NodeView:
         """As `Client.node`."""
@@ -266,6 +199,10 @@ class SyncClient(SyncBundleClient):
         """As `Client.cordon_node`."""
         return self._loop.run(self._client.cordon_node(node_id, reason))
 
+    def end_orphan(self, node_id: str) -> NodeView:
+        """As `Client.end_orphan`."""
+        return self._loop.run(self._client.end_orphan(node_id))
+
     def label_node(self, node_id: str, labels: dict[str, str]) -> NodeView:
         """As `Client.label_node`."""
         return self._loop.run(self._client.label_node(node_id, labels))
@@ -274,12 +211,23 @@ class SyncClient(SyncBundleClient):
         """As `Client.uncordon_node`."""
         return self._loop.run(self._client.uncordon_node(node_id))
 
+    def confirm_lost(self, node_id: str) -> NodeView:
+        """As `Client.confirm_lost`."""
+        return self._loop.run(self._client.confirm_lost(node_id))
+
     def drain_node(
-        self, node_id: str, *, deadline_ms: int = 300_000, then_retire: bool = False
+        self,
+        node_id: str,
+        *,
+        deadline_ms: int = 600_000,
+        is_forced: bool = False,
+        then_retire: bool = False,
     ) -> NodeView:
         """As `Client.drain_node`."""
         return self._loop.run(
-            self._client.drain_node(node_id, deadline_ms=deadline_ms, then_retire=then_retire)
+            self._client.drain_node(
+                node_id, deadline_ms=deadline_ms, is_forced=is_forced, then_retire=then_retire
+            )
         )
 
     def spend(

@@ -9,13 +9,13 @@ from hostler.wire.documents import BundleDocument
 from hostler.wire.http import BundleView, PlanView, ReplicaView, RolloutView, UpcomingView
 
 if TYPE_CHECKING:
-    from hostler.client.sync import _Loop
+    from hostler.client.background import BackgroundLoop
 
 
 class SyncBundleClient:
     """What can be asked of bundles; `SyncClient` adds the rest."""
 
-    _loop: _Loop
+    _loop: BackgroundLoop
     _client: Client
 
     def submit_bundle(self, document: BundleDocument, *, at: int | None = None) -> BundleView:

@@ -242,6 +242,8 @@ def _check(fleet: Fleet, budget: Budget, need: Need) -> Refusal | None:
                 return Refusal(budget.name, Reason.BUDGET_SPENT, detail)
     for name, have, limit in concurrent(fleet, budget):
         wanted = _wanted(name, need)
+        if name == "cost_per_hour" and need.lease_count and not budget.fairness_key:
+            continue  # its machine is there, and counted
         if wanted and have + wanted > limit:
             detail = _in_use(fleet, budget, name, have, wanted, limit)
             return Refusal(budget.name, Reason.BUDGET_IN_USE, detail)

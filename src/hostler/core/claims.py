@@ -66,6 +66,32 @@ def make(txn: Txn, replica: Replica, requirement: Requirement, sacrifice: Sacrif
     return replica
 
 
+def keep(
+    txn: Txn, replica: Replica, requirement: Requirement, node: Node, *, until_at_ms: int
+) -> Replica:
+    """Keep room for a replica that has a place, so that it has another when that one ends."""
+    claim = Claim(
+        node_id=node.node_id, requirement=requirement, at_ms=txn.now_ms, until_at_ms=until_at_ms
+    )
+    replica = txn.change(replica, claim=claim)
+    txn.emit(
+        EventKind.REPLICA_ROOM_CLAIMED,
+        {"replica": replica.replica_id, "bundle": replica.bundle_id, "node": node.node_id},
+        victims="",
+        until_at_ms=until_at_ms,
+    )
+    decision = Decision(
+        at_ms=txn.now_ms,
+        revision=txn.fleet.revision + 1,
+        is_recovery=False,
+        outcome="claimed",
+        node_id=node.node_id,
+        rule="its copies must not overlap, so its room is kept before it stops",
+    )
+    _trace(txn, replica.replica_id, decision)
+    return replica
+
+
 def _until_at_ms(txn: Txn, node: Node, sacrifice: Sacrifice) -> int:
     graces = [each.allocation.launch.stop_grace_ms for each in sacrifice.victims]
     for key in txn.fleet.index.allocations_by_node.keys(node.node_id):

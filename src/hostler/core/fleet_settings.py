@@ -9,6 +9,7 @@ from hostler.model.settings import (
     AGEING_MS,
     Preemption,
     ProviderLimits,
+    QuarantineLimits,
     RecoveryLimits,
     RepayLimits,
     Retention,
@@ -31,6 +32,7 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     recovery: RecoveryLimits
     repay: RepayLimits = RepayLimits()
     retention: Retention
+    quarantine: QuarantineLimits = QuarantineLimits()
     ageing_ms: int = AGEING_MS
     preemption: Preemption = Preemption()
     disruption_budgets: tuple[DisruptionBudget, ...] = ()

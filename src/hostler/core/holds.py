@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from hostler.core import books, outbox
 from hostler.core.events import EventKind
 from hostler.core.txn import Txn
@@ -16,7 +18,7 @@ from hostler.model.allocation import AllocationPhase, AllocationTrigger, EndCaus
 from hostler.model.command import EndLease, StartAllocation, StopAllocation
 from hostler.model.launch import Disconnect
 from hostler.model.lease import LeaseOutcome, LeaseTrigger, Share
-from hostler.model.node import CleanUp, Cordon, NodePhase, Origin, RetireReason, Tenant
+from hostler.model.node import CleanUp, Cordon, NodePhase, Origin, Quarantine, RetireReason, Tenant
 
 _UNFIT: dict[LeaseOutcome, RetireReason] = {
     LeaseOutcome.POISON: RetireReason.POISONED,
@@ -210,10 +212,18 @@ def reserve(
         "idle_since_at_ms": None,
         "is_spare": False,
         "spare_band": None,
+        "quarantine": _on_trial(node.quarantine, allocation),
     }
     grace_ms = max(node.fence_grace_ms, grace_ms)
     node = txn.change(node, fence_grace_ms=grace_ms, **({} if allocation.is_service else held))
     return start(txn, allocation, node) if is_started else txn.put(allocation)
+
+
+def _on_trial(quarantine: Quarantine | None, allocation: Allocation) -> Quarantine | None:
+    """Remember whom a node on probation is tried with."""
+    if quarantine is None or quarantine.is_over:
+        return quarantine
+    return replace(quarantine, trial_id=allocation.allocation_id)
 
 
 def start(txn: Txn, allocation: Allocation, node: Node, **changes: Any) -> Allocation:

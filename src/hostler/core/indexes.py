@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from hostler.core.debt_index import DebtIndex
 from hostler.core.keys import bundle_phase_key, tier_key
@@ -30,11 +30,10 @@ from hostler.model import (
     SpendRow,
     Token,
 )
-from hostler.model.allocation import AllocationPhase
+from hostler.model.allocation import AllocationPhase, EndCause
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
 from hostler.model.node import Health, NodePhase
 from hostler.model.record import Record
-from hostler.model.replica import ReplicaPhase
 
 
 def _leaving_bucket(node: Node) -> str | None:
@@ -53,10 +52,21 @@ def _staying_bucket(node: Node) -> str | None:
     return node.pool if is_staying else None
 
 
+_MAY_BE_DRAINED: Final = (NodePhase.REQUESTED, NodePhase.STARTING, NodePhase.READY)
+
+
 def _draining_bucket(node: Node) -> str | None:
     is_asked = node.drain is not None and not node.drain.is_done
-    is_draining = node.phase is NodePhase.DRAINING or (node.phase is NodePhase.READY and is_asked)
+    is_draining = node.phase is NodePhase.DRAINING or (is_asked and node.phase in _MAY_BE_DRAINED)
     return "all" if is_draining else None
+
+
+def _stuck_bucket(node: Node) -> str | None:
+    if node.phase is not NodePhase.STOPPING:
+        return None
+    if node.is_foreign:
+        return "foreign"
+    return "stuck" if node.is_stuck else None
 
 
 def _lost_bucket(node: Node) -> str | None:
@@ -65,8 +75,8 @@ def _lost_bucket(node: Node) -> str | None:
 
 
 def _claimed_node(replica: Replica) -> str | None:
-    is_pending = replica.phase is ReplicaPhase.PENDING
-    return replica.claim.node_id if is_pending and replica.claim is not None else None
+    claim = replica.kept_room
+    return None if claim is None else claim.node_id
 
 
 def _command_bucket(entry: OutboxEntry) -> str:
@@ -116,8 +126,14 @@ class NodeIndexes:
         """By provider: asked for, and no machine is known yet."""
         self.nodes_draining = SetIndex[Node](_draining_bucket)
         """In `all`: those that are to be empty and have not been seen so."""
+        self.nodes_stuck = SetIndex[Node](_stuck_bucket)
+        """In `stuck` those whose machines do not die, in `foreign` those held back."""
         self.nodes_lost = SetIndex[Node](_lost_bucket)
         """In `all`: those given up for silence; the brake counts them."""
+        self.nodes_quarantined = SetIndex[Node](
+            lambda n: n.pool if n.quarantine is not None and not n.quarantine.is_over else None
+        )
+        """By pool: those that are left alone, or on probation."""
         uses = UseIndex()
         self.nodes_by_use = uses.by_use
         self.nodes_incoming = uses.incoming
@@ -143,6 +159,8 @@ class NodeIndexes:
                 self.nodes_launching,
                 self.nodes_draining,
                 self.nodes_lost,
+                self.nodes_quarantined,
+                self.nodes_stuck,
                 uses,
                 self.nodes_free,
                 self.nodes_to_replace,
@@ -154,8 +172,8 @@ class NodeIndexes:
         )
 
 
-class WorkIndexes:
-    """Questions about replicas and their allocations."""
+class AllocationIndexes:
+    """Questions about the places that replicas have."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -180,10 +198,39 @@ class WorkIndexes:
             lambda a: a.node_id if a.is_service and a.is_live else None
         )
         """By node: copies of node services, which are no hold on the node."""
+        self.allocations_rejected = SetIndex[Allocation](
+            lambda a: (
+                a.node_id if a.ended is not None and a.ended.cause is EndCause.REJECTED else None
+            )
+        )
+        """By node: those that its agent refused, as long as they are remembered."""
         self.allocations_unready = SetIndex[Allocation](
             lambda a: a.bundle_id if a.is_live and a.phase is not AllocationPhase.READY else None
         )
         """By bundle: those that have a place and do not serve."""
+        self._allocation_follows_moving = _follows(
+            self.allocations_by_phase,
+            self.allocations_reserved,
+            self.allocations_unready,
+            self.allocations_rejected,
+        )
+        self._allocation_follows = (
+            *_follows(
+                self.allocations_by_node,
+                self.allocations_by_replica,
+                self.allocations_by_bundle,
+                self.allocations_by_band,
+                self.allocations_of_services,
+            ),
+            *self._allocation_follows_moving,
+        )
+
+
+class ReplicaIndexes:
+    """Questions about replicas and what wants a place."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self.bundles_of_services = SetIndex[Bundle](lambda b: None if b.service is None else "all")
         """In `all`: the bundles behind node services."""
         self.replicas_by_bundle = SetIndex[Replica](lambda r: r.bundle_id)
@@ -209,21 +256,6 @@ class WorkIndexes:
         )
         self.replicas_in_debt = DebtIndex()
         """In `all`: those whose place breaks a rule, who is looked at last first."""
-        self._allocation_follows_moving = _follows(
-            self.allocations_by_phase,
-            self.allocations_reserved,
-            self.allocations_unready,
-        )
-        self._allocation_follows = (
-            *_follows(
-                self.allocations_by_node,
-                self.allocations_by_replica,
-                self.allocations_by_bundle,
-                self.allocations_by_band,
-                self.allocations_of_services,
-            ),
-            *self._allocation_follows_moving,
-        )
         self._replica_follows = _follows(
             self.replicas_by_bundle,
             self.replicas_by_phase,
@@ -237,7 +269,7 @@ class WorkIndexes:
         )
 
 
-class Indexes(NodeIndexes, WorkIndexes):
+class Indexes(NodeIndexes, AllocationIndexes, ReplicaIndexes):
     """All indexes, fed by every write."""
 
     def __init__(self) -> None:
@@ -264,7 +296,12 @@ class Indexes(NodeIndexes, WorkIndexes):
             Bundle.KIND: _follows(self.peers, self.bundles_of_services),
             Lease.KIND: (leases.update, spend.update_lease),
             OutboxEntry.KIND: _follows(self.commands_by_target),
-            Pool.KIND: (leases.update_pool, self.places.follow_pool, spend.update_pool),
+            Pool.KIND: (
+                leases.update_pool,
+                self.nodes_free.update_pool,
+                self.places.follow_pool,
+                spend.update_pool,
+            ),
             SpendRow.KIND: (spend.update_row,),
             Token.KIND: _follows(self.tokens_by_hash),
         }
@@ -313,8 +350,11 @@ _STEADY: dict[str, Callable[[Any], Any]] = {
         "retire_reason",
         "cordon",
         "drain",
+        "quarantine",
         "health",
         "silent_since_at_ms",
+        "is_stuck",
+        "is_foreign",
     ),
     OutboxEntry.KIND: attrgetter("command"),
 }

@@ -9,7 +9,6 @@ from __future__ import annotations
 import msgspec
 
 from hostler.base.ids import (
-    AllocationId,
     BundleId,
     CommandId,
     LeaseId,
@@ -17,15 +16,16 @@ from hostler.base.ids import (
     NodeId,
     ReplicaId,
 )
+from hostler.core.allocation_fact import AllocationFact
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.machine_fact import MachineFact
 from hostler.core.services import NodeService
-from hostler.model.allocation import Ended
 from hostler.model.bundle import Fallback, Job, RolloutPolicy
 from hostler.model.calendar import TimeZone
 from hostler.model.constraint import SpreadRule
 from hostler.model.disruption import DisruptionBudget
 from hostler.model.lease import LeaseOutcome, Share
+from hostler.model.node import NoticeKind
 from hostler.model.pool import Pool
 from hostler.model.rollout import Steering
 from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
@@ -145,13 +145,27 @@ class DrainNode(Request, frozen=True, kw_only=True, tag="drain_node"):
 
     node_id: NodeId
     deadline_ms: int
+    is_forced: bool = False
+    """Stop what is left at the deadline, whether it has another place or not."""
     then_retire: bool = False
+
+
+class EndOrphan(Request, frozen=True, kw_only=True, tag="end_orphan"):
+    """End a machine that was held back because its label names a node that we never had."""
+
+    node_id: NodeId
 
 
 class RetryGrowth(Request, frozen=True, kw_only=True, tag="retry_growth"):
     """Launch again in a pool what lately failed: whoever asks has mended it."""
 
     pool: str
+
+
+class ConfirmLoss(Request, frozen=True, kw_only=True, tag="confirm_loss"):
+    """Say that a silent node is really gone, so that the brake on many losses does not hold it."""
+
+    node_id: NodeId
 
 
 class AcquireLease(Request, frozen=True, kw_only=True, tag="acquire_lease"):
@@ -244,17 +258,6 @@ class JoinAgent(Request, frozen=True, kw_only=True, tag="join_agent"):
     hostname: str = ""
 
 
-class AllocationFact(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent says of one allocation."""
-
-    allocation_id: AllocationId
-    epoch: int
-    phase: str
-    """`starting`, `running`, `ready`, `unready`, `stopping` or `ended`."""
-    started_at_ms: int | None = None
-    ended: Ended | None = None
-
-
 class AgentSaidHello(Input, frozen=True, kw_only=True, tag="agent_said_hello"):
     """An agent's link is up, with a new session: this is everything it has."""
 
@@ -271,6 +274,15 @@ class InventoryReported(Input, frozen=True, kw_only=True, tag="inventory_reporte
 
     node_id: NodeId
     shape: Shape
+
+
+class NoticeReported(Input, frozen=True, kw_only=True, tag="notice_reported"):
+    """An agent says that its machine is about to be taken back."""
+
+    node_id: NodeId
+    kind: NoticeKind
+    left_ms: int
+    """How long it stays: no two clocks are compared."""
 
 
 class AllocationReported(Input, frozen=True, kw_only=True, tag="allocation_reported"):
@@ -358,6 +370,8 @@ AnyRequest = (
     | LabelNode
     | UncordonNode
     | DrainNode
+    | ConfirmLoss
+    | EndOrphan
     | RetryGrowth
     | AcquireLease
     | HeartbeatLease
@@ -372,6 +386,7 @@ AnyInput = (
     AnyRequest
     | AgentSaidHello
     | InventoryReported
+    | NoticeReported
     | AllocationReported
     | SilenceNoticed
     | ContactResumed

@@ -10,7 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hostler.base.errors import Defect
-from hostler.core import node_invariants, pool_invariants, service_invariants, spend_invariants
+from hostler.core import (
+    lease_invariants,
+    node_invariants,
+    pool_invariants,
+    service_invariants,
+    spend_invariants,
+)
 from hostler.core.budgets import lease_refusal
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
@@ -64,13 +70,16 @@ def _lease(fleet: Fleet, lease: Lease) -> Iterator[Broken]:
     node = fleet.nodes.get(lease.node_id)
     if node is None or node.phase is NodePhase.RETIRED:
         yield "INV-LEASE-2", "a lease is held on a node that is gone"
-    elif lease.epoch > node.lease_epoch:
-        yield "INV-LEASE-3", "a lease's epoch was not given by its node"
+    else:
+        if lease.epoch > node.lease_epoch:
+            yield "INV-LEASE-3", "a lease's epoch was not given by its node"
+        yield from lease_invariants.of_held(node)
     if lease.expires_at_ms is None:
         yield "INV-LEASE-4", "a held lease never expires"
 
 
 def _waiting(fleet: Fleet, lease: Lease) -> Iterator[Broken]:
+    yield from lease_invariants.of_waiting(fleet, lease)
     if lease.reason is None:
         yield "INV-LEASE-5", "a waiting lease does not say why it waits"
     pool = fleet.pools.get(lease.pool)
@@ -137,8 +146,8 @@ def _replica_phase(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
 
 
 def _claim(fleet: Fleet, replica: Replica, claim: Claim) -> Iterator[Broken]:
-    if replica.phase is not ReplicaPhase.PENDING:
-        yield "INV-CLAIM-1", "room is kept for a replica that does not wait for a place"
+    if replica.kept_room is None:
+        yield "INV-CLAIM-1", "room is kept for a replica that is not to have another place"
     node = fleet.nodes.get(claim.node_id)
     if node is None or node.phase is NodePhase.RETIRED:
         yield "INV-CLAIM-2", "room is kept on a node that is gone"
@@ -187,7 +196,8 @@ def _shift(fleet: Fleet, shift: Shift) -> Iterator[Broken]:
         yield "INV-SHIFT-1", "a shift is on that has no beginning"
 
 
-def _command(_fleet: Fleet, entry: OutboxEntry) -> Iterator[Broken]:
+def _command(fleet: Fleet, entry: OutboxEntry) -> Iterator[Broken]:
+    yield from lease_invariants.of_machine_command(fleet, entry.command)
     if entry.attempt_count < 0 or entry.next_at_ms < entry.created_at_ms:
         yield "INV-OUTBOX-2", "a command's next attempt is before its beginning"
 
@@ -278,7 +288,20 @@ def check_changed(fleet: Fleet, delta: Delta) -> None:
     """
     _raise_if_broken(fleet, [record for record in delta.changes.values() if record is not None])
     for (kind, key), record in delta.changes.items():
+        before: Any = delta.before[(kind, key)]
+        found: Iterator[Broken] = iter(())
         if isinstance(record, Node):
-            before: Any = delta.before[(kind, key)]
-            for name, message in node_invariants.of_change(fleet, before, record):
-                raise Defect(name, message, kind=kind, key=key)
+            found = node_invariants.of_change(fleet, before, record)
+        elif isinstance(record, Lease):
+            found = lease_invariants.of_change(
+                fleet, before, record, _before(fleet, delta, str(record.node_id))
+            )
+        for name, message in found:
+            raise Defect(name, message, kind=kind, key=key)
+
+
+def _before(fleet: Fleet, delta: Delta, node_id: str) -> Node | None:
+    """Return a node as it was before a step."""
+    name = (Node.KIND, node_id)
+    found = delta.before[name] if name in delta.before else fleet.nodes.get(node_id)
+    return found if isinstance(found, Node) else None

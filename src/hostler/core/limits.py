@@ -96,6 +96,10 @@ COOLDOWN_MEMORY_MS = 600_000
 """How long after its end a pause is remembered, so that an offer that keeps failing is paused for
 longer each time. Twice the longest pause: an offer that failed less often than that is well."""
 
+NOTICE_MARGIN_MS = 5_000
+"""Time between the end of a clean stop and the announced end of a machine: reports and answers have
+to come through, and an agent looks for notices every few seconds only."""
+
 FENCE_MARGIN_MS = 1_000
 """Time between the end of a cut-off agent's own stop and our placing its work elsewhere: a kill
 takes milliseconds, and two clocks drift less than 100 ms apart in the minute that is measured."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hostler.core.txn import Txn
 from hostler.model import Node
 from hostler.model.command import CheckMachine, LaunchMachine, StopMachine
+from hostler.model.node import NodePhase
+
+_WITH_MACHINE: Final = (NodePhase.STARTING, NodePhase.READY, NodePhase.DRAINING)
 
 
 def launch_command_id(node: Node) -> str:
@@ -20,6 +25,11 @@ def check_command_id(node: Node) -> str:
 def stop_command_id(node: Node) -> str:
     """Return the id of the command that stops a node's machine."""
     return f"{node.node_id}/stop/{node.epoch}"
+
+
+def has_machine(node: Node) -> bool:
+    """Say whether a node's machine is there as far as we know, and nobody has asked it to end."""
+    return node.phase in _WITH_MACHINE or (node.phase is NodePhase.STOPPING and node.is_foreign)
 
 
 def send_launch(txn: Txn, node: Node) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from hostler.base.ids import MachineId, NodeId
+from hostler.model.node import NoticeKind
 
 
 class MachineFact(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,3 +21,7 @@ class MachineFact(msgspec.Struct, frozen=True, kw_only=True):
     started_at_ms: int | None = None
     """When it began to cost; `None`: when it was created."""
     hostname: str = ""
+    notice: NoticeKind | None = None
+    """It is about to be taken back."""
+    ends_at_ms: int = 0
+    """When that happens."""

@@ -14,7 +14,7 @@ from hostler.model.allocation import AllocationPhase
 from hostler.model.command import EndLease
 from hostler.model.launch import Disconnect
 from hostler.model.lease import Share
-from hostler.model.node import Health, NodePhase, Origin
+from hostler.model.node import Health, NodePhase, NoticeKind, Origin
 
 
 def of_machine(fleet: Fleet, node: Node) -> Iterator[Broken]:
@@ -23,9 +23,14 @@ def of_machine(fleet: Fleet, node: Node) -> Iterator[Broken]:
     if (
         node.phase is NodePhase.STOPPING
         and is_ours_to_stop
+        and not node.is_foreign
         and stop_command_id(node) not in fleet.commands
     ):
         yield "INV-NODE-5", "a machine that is to go is not being stopped"
+    if node.is_foreign and (
+        node.phase is not NodePhase.RETIRED and stop_command_id(node) in fleet.commands
+    ):
+        yield "INV-NODE-8", "a machine that may be somebody else's is being stopped"
     if node.cleaning_count and node.phase is not NodePhase.RETIRED:
         keys = fleet.index.commands_by_target.keys(f"node:{node.node_id}")
         commands = [fleet.commands[key].command for key in keys]
@@ -37,6 +42,10 @@ def of_machine(fleet: Fleet, node: Node) -> Iterator[Broken]:
         yield "INV-NODE-6", "a node that is asked for has no launch in the outbox"
     if node.is_paid and node.provider not in fleet.providers:
         yield "INV-PROVIDER-1", "a provider that may have a machine of ours is not listed"
+    is_ending = node.notice is not None and node.notice.kind is NoticeKind.TERMINATE
+    if is_ending and node.takes_work:
+        yield "INV-NOTICE-1", "a node whose machine is about to end takes new work"
+    yield from _of_quarantine(fleet, node)
     if node.drain is not None and node.drain.is_done and node.is_held:
         yield "INV-DRAIN-1", "a node whose drain is finished holds something"
 
@@ -58,6 +67,15 @@ def of_sharing(fleet: Fleet, node: Node) -> Iterator[Broken]:
         yield "INV-LEASE-8", "a node may be shared with whom its leases do not consent to"
 
 
+def _of_quarantine(fleet: Fleet, node: Node) -> Iterator[Broken]:
+    quarantine = node.quarantine
+    if quarantine is None or quarantine.is_over or quarantine.trial_id is None:
+        return
+    trial = fleet.allocations.get(quarantine.trial_id)
+    if not quarantine.is_on_probation or trial is None or not trial.is_live:
+        yield "INV-QUARANTINE-1", "a node is tried with what is not there"
+
+
 def of_lost(fleet: Fleet, node: Node) -> Iterator[Broken]:
     """A lost node holds nothing but what keeps running when it is cut off."""
     if node.health is not Health.LOST:
@@ -71,10 +89,18 @@ def of_lost(fleet: Fleet, node: Node) -> Iterator[Broken]:
             yield "INV-FENCE-3", "a lost node holds what should have been ended"
 
 
+def _is_minted(fleet: Fleet, node: Node) -> bool:
+    counter = fleet.counters.get("n")
+    number = node.node_id.rpartition("-")[2]
+    return counter is not None and number.isdigit() and int(number) <= counter.value
+
+
 def of_change(fleet: Fleet, before: Node | None, node: Node) -> Iterator[Broken]:
     """Compare a node with what it was before the step."""
     settings = fleet.settings
     if before is None:
+        if not _is_minted(fleet, node):
+            yield "INV-NODE-9", "a node has an id that was not given out, or twice (INV-49)"
         pool = fleet.pools.get(node.pool)
         tier = None if pool is None else pool.tier(node.tier)
         if node.phase is NodePhase.REQUESTED and (
@@ -85,6 +111,8 @@ def of_change(fleet: Fleet, before: Node | None, node: Node) -> Iterator[Broken]
         yield from pool_invariants.of_new_node(fleet, node)
         return
     yield from pool_invariants.of_retirement(before, node)
+    if node.lease_epoch < before.lease_epoch or node.epoch < before.epoch:
+        yield "INV-NODE-8", "a node's numbers of authority have fallen (INV-48)"
     if (
         settings is not None
         and node.health is Health.LOST

@@ -18,6 +18,8 @@ def of_pool(fleet: Fleet, pool: Pool) -> Iterator[Broken]:
     """A pool with windows has its sizes written down."""
     if bool(pool.windows) != (pool.name in fleet.sizes):
         yield "INV-SIZES-1", "a pool has windows exactly while its sizes are written down"
+    if pool.is_enabled is not (pool.closing is None):
+        yield "INV-POOL-4", "a pool is closing exactly while it is disabled"
 
 
 def of_sizes(fleet: Fleet, sizes: Sizes) -> Iterator[Broken]:

@@ -35,6 +35,14 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "The node is being emptied or retires.",
         "Nothing; uncordon it to end a drain that you asked for.",
     ),
+    Reason.QUARANTINED: (
+        "The node refused several jobs, or was lost, and takes no new ones for a while.",
+        "Look at its agent's log; uncordon the node to trust it now.",
+    ),
+    Reason.ON_PROBATION: (
+        "The node was in quarantine and has one job on trial.",
+        "Nothing; when that one is ready, the node takes others. Uncordon it to trust it now.",
+    ),
     Reason.EXCLUDED_RECENT_FAILURE: (
         "The replica failed here lately, or the node's agent refused it.",
         "Nothing; the node is open to it again after a while.",
@@ -222,7 +230,7 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
     ),
     Reason.MASS_LOSS_BRAKE: (
         "So many nodes went silent at once that the fault is likelier ours.",
-        "Look at the network between server and agents; it goes on when the window has passed.",
+        "Look at the network; it goes on when the window has passed, or on `hostler confirm-lost`.",
     ),
     Reason.NO_BETTER_PLACE: (
         "Its place breaks a rule that it had better keep, and no other place breaks fewer.",
@@ -321,6 +329,14 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
     Reason.STOP_UNCONFIRMED: (
         "The provider has not said that the machine is gone.",
         "Nothing; it is asked until it does. If it stays so, look at the provider.",
+    ),
+    Reason.QUARANTINE_BRAKE: (
+        "It refuses jobs, as half of its pool does: the fault is likelier in the jobs.",
+        "Look at why the jobs are refused; uncordon nodes that you trust.",
+    ),
+    Reason.FOREIGN_MACHINE: (
+        "A machine carries this fleet's label and the name of a node that the fleet never had.",
+        "Find out whose it is: another server's with this fleet id? `hostler end` ends it.",
     ),
     Reason.SILENT: (
         "Nothing is heard of its agent.",

@@ -17,7 +17,7 @@ from hostler.core.placement.feasible import Place
 from hostler.core.placement.places import hold_of, live_on
 from hostler.core.placement.preempt import Allowance, Candidate, Sacrifice, Stage, cheapest_on
 from hostler.core.placement.resilience import domains_of, spread_rules
-from hostler.core.placement.room import Hold
+from hostler.core.placement.room import Hold, free_room
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Bundle, Node, Replica
 from hostler.model.allocation import AllocationPhase
@@ -41,23 +41,35 @@ def other_claims(txn: Txn, node: Node, but: Replica) -> list[Hold]:
     return [Hold(claim.requirement) for claim in found if claim is not None]
 
 
+def with_kept_room(txn: Txn, place: Place, replica: Replica) -> Place:
+    """Return a place as it is for a replica for which room is kept there."""
+    others = [
+        *(hold_of(each) for each in live_on(txn.fleet, place.node.node_id)),
+        *other_claims(txn, place.node, replica),
+    ]
+    return msgspec.structs.replace(place, room=free_room(place.node.shape, others))
+
+
 def beside_claims(txn: Txn, bundle: Bundle, job: Job, replica: Replica) -> Demand:
     """Return what a replica asks of a place if its siblings were where room is made for them."""
     demand = demand_of(txn.fleet, bundle, job, replica, txn.now_ms)
-    bucket = bundle_phase_key(bundle.bundle_id, ReplicaPhase.PENDING)
-    pending = (
-        txn.fleet.replicas[key] for key in txn.fleet.index.replicas_by_bundle_phase.keys(bucket)
-    )
     nodes = [
-        txn.fleet.nodes.get(each.claim.node_id)
-        for each in pending
-        if each.claim is not None and each.job == job.name and each.index != replica.index
+        txn.fleet.nodes.get(each.kept_room.node_id)
+        for phase in (ReplicaPhase.PENDING, ReplicaPhase.PLACED)
+        for each in _in_phase(txn, bundle, phase)
+        if each.kept_room is not None and each.job == job.name and each.index != replica.index
     ]
     claimed = tuple(domains_of(node) for node in nodes if node is not None)
     if not claimed:
         return demand
     rules = [rule for rule in bundle.spread if rule.skew_max is None]
     return msgspec.structs.replace(demand, rules=(*demand.rules, *spread_rules(rules, claimed)))
+
+
+def _in_phase(txn: Txn, bundle: Bundle, phase: ReplicaPhase) -> Iterator[Replica]:
+    bucket = bundle_phase_key(bundle.bundle_id, phase)
+    for key in txn.fleet.index.replicas_by_bundle_phase.keys(bucket):
+        yield txn.fleet.replicas[key]
 
 
 class Victims:

@@ -76,8 +76,23 @@ def why_waiting(fleet: Fleet, lease: Lease) -> Why:
         for phase in (NodePhase.REQUESTED, NodePhase.STARTING)
     )
     if starting_count:
-        return Why(Reason.MACHINE_STARTING, f"{starting_count} machines of the pool are starting")
+        return _why_paused(fleet, pool) or Why(
+            Reason.MACHINE_STARTING, f"{starting_count} machines of the pool are starting"
+        )
     return _why_not_growing(fleet, pool, lease)
+
+
+def _why_paused(fleet: Fleet, pool: Pool) -> Why | None:
+    """Say it when nothing that was asked for is made now: all is with providers left alone."""
+    if fleet.index.nodes_by_pool_phase.count(f"{pool.name}/{NodePhase.STARTING.value}"):
+        return None
+    untils = {
+        tier.provider: paused_until_ms(fleet, tier.provider) for tier in pool.tiers if tier.offers
+    }
+    if None in untils.values() or not untils:
+        return None
+    told = ", ".join(f"{name} is left alone until {at_ms}" for name, at_ms in untils.items())
+    return Why(Reason.PROVIDER_PAUSED, told)
 
 
 _SOONEST: Final = (

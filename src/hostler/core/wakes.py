@@ -75,14 +75,19 @@ def _lease(fleet: Fleet, lease: Lease, _from_ms: int) -> int | None:
 def _node(fleet: Fleet, node: Node, from_ms: int) -> int | None:
     settings = fleet.settings or _DEFAULTS
     match node.phase:
-        case NodePhase.REQUESTED | NodePhase.STOPPING:
+        case NodePhase.REQUESTED:
             return None  # the outbox keeps at it
+        case NodePhase.STOPPING:
+            is_told = node.is_stuck or node.is_foreign
+            return None if is_told else node.phase_since_at_ms + limits.STUCK_AFTER_MS
         case NodePhase.STARTING:
             check_at_ms = (node.checked_at_ms or node.phase_since_at_ms) + limits.BOOT_CHECK_MS
             return _earliest(from_ms, node.phase_since_at_ms + node.boot_ms, check_at_ms)
         case NodePhase.RETIRED:
             return node.phase_since_at_ms + settings.retention.ended_ms
-        case NodePhase.READY if node.silent_since_at_ms is None and node.drain is None:
+        case NodePhase.READY if (
+            node.silent_since_at_ms is None and node.drain is None and node.quarantine is None
+        ):
             idle_at_ms = _idle(fleet, node)  # nearly every node, nearly always
             if node.ages_out_at_ms is None:
                 return None if idle_at_ms is None or idle_at_ms < from_ms else idle_at_ms
@@ -95,6 +100,7 @@ def _node(fleet: Fleet, node: Node, from_ms: int) -> int | None:
                 _drain(node),
                 _idle(fleet, node),
                 aging.look_at_ms(node),
+                _quarantine(settings, node),
             )
 
 
@@ -106,6 +112,16 @@ def _earliest(from_ms: int, *deadlines: int | None) -> int | None:
 def _drain(node: Node) -> int | None:
     drain = node.drain
     return None if drain is None or drain.is_overdue or drain.is_done else drain.deadline_at_ms
+
+
+def _quarantine(settings: Settings, node: Node) -> int | None:
+    """Probation begins, or what is over is forgotten; a trial has no deadline of its own."""
+    quarantine = node.quarantine
+    if quarantine is None or (quarantine.is_on_probation and not quarantine.is_over):
+        return None
+    if quarantine.over_at_ms is not None:
+        return quarantine.over_at_ms + settings.quarantine.forget_ms
+    return quarantine.until_at_ms
 
 
 def _idle(fleet: Fleet, node: Node) -> int | None:

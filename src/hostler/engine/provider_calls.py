@@ -139,4 +139,6 @@ def _fact_of(machine: Machine) -> MachineFact:
         created_at_ms=machine.created_at_ms,
         started_at_ms=machine.started_at_ms,
         hostname=machine.hostname,
+        notice=machine.notice,
+        ends_at_ms=machine.ends_at_ms,
     )

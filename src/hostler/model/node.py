@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import ClassVar, Final
 
-from hostler.base.ids import LeaseId, MachineId, NodeId
+from hostler.base.ids import AllocationId, LeaseId, MachineId, NodeId
 from hostler.base.lifecycle import Lifecycle
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.pool import Band, Reliability
@@ -102,8 +102,62 @@ class RetireReason(StrEnum):
     OUTDATED = "outdated"
     """Its tier makes other machines now: another provider, image, options or shape."""
     AGED = "aged"
+    INTERRUPTED = "interrupted"
+    """Its provider takes the machine back."""
     GONE = "gone"
     """The provider says that the machine no longer exists."""
+
+
+class NoticeKind(StrEnum):
+    """What a provider has announced."""
+
+    REBALANCE = "rebalance"
+    """The machine is likely to be taken back; better to leave it while there is time."""
+    TERMINATE = "terminate"
+    """The machine ends at an instant."""
+
+
+class Notice(Value, frozen=True, kw_only=True):
+    """That the machine's provider wants it back."""
+
+    kind: NoticeKind
+    ends_at_ms: int
+    """When the machine ends, as far as is known."""
+    source: str
+    """Who told us: `agent` or `provider`."""
+    noticed_at_ms: int
+    is_heeded: bool = False
+    """The node is being emptied for it."""
+
+
+class QuarantineCause(StrEnum):
+    """Why a node is left alone."""
+
+    REJECTIONS = "rejections"
+    """Its agent refused several allocations within a short time, or the one on trial."""
+    LOSSES = "losses"
+    """It was lost and has come back."""
+
+
+class Quarantine(Value, frozen=True, kw_only=True):
+    """No new allocations for a while, then one on trial; leases and what is there stay."""
+
+    cause: QuarantineCause
+    since_at_ms: int
+    until_at_ms: int
+    """When its probation begins; each time in a row is twice as long."""
+    count: int = 1
+    """Times in a row."""
+    is_on_probation: bool = False
+    trial_id: AllocationId | None = None
+    """The one allocation that it has been given on probation."""
+    over_at_ms: int | None = None
+    """When it was trusted again; remembered a while, so that the next time is longer."""
+
+    @property
+    def is_over(self) -> bool:
+        """True when the node is trusted."""
+        return self.over_at_ms is not None
 
 
 class Cordon(Value, frozen=True, kw_only=True):
@@ -119,12 +173,16 @@ class Drain(Value, frozen=True, kw_only=True):
 
     by: str
     deadline_at_ms: int
+    is_forced: bool = False
+    """True: at the deadline what is left is stopped; false: it stays, and that is said."""
     then_retire: bool = False
     """True: the machine is stopped when it is empty; false: the node stays, cordoned."""
     is_overdue: bool = False
     """The deadline has passed and something is still here; it has been said once."""
     is_done: bool = False
     """The node has been seen empty; it has been said once."""
+    is_of_pool: bool = False
+    """Its pool is disabled: it is called off when the pool is enabled again."""
 
 
 class LaunchFailure(Value, frozen=True, kw_only=True):
@@ -208,14 +266,27 @@ class Node(Record, frozen=True, kw_only=True):
     """When the provider was last asked, in this silence, whether the machine exists."""
     loss_held_until_at_ms: int | None = None
     """The brake keeps it suspect until here although its silence is long enough to be lost."""
+    is_loss_confirmed: bool = False
+    """An operator says that it is gone, so the brake does not hold it."""
     fence_grace_ms: int = 0
     """Longest stop grace of what it holds: what a cut-off agent may need to stop its own work."""
     cordon: Cordon | None = None
     drain: Drain | None = None
+    quarantine: Quarantine | None = None
+    """It lately refused work or was lost; also when that is over, for a while."""
+    notice: Notice | None = None
+    """Its provider is about to take the machine back."""
     retire_reason: RetireReason | None = None
     """Why it is to go; set before the phase follows, by whoever decides it."""
     is_machine_gone: bool = False
     """The provider has said that the machine no longer exists."""
+    gone_doubted_at_ms: int | None = None
+    """When its provider said so although its agent was speaking; nothing was done about it."""
+    is_foreign: bool = False
+    """A machine with our fleet's label and the name of a node that we never had: perhaps another
+    server's. It is not ended before an operator says so."""
+    is_stuck: bool = False
+    """Its machine has been asked to end for long, and people were told."""
     started_at_ms: int | None = None
     """When its machine began to cost: the provider's word, else when we first knew of it."""
     ended_at_ms: int | None = None

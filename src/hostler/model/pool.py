@@ -59,6 +59,16 @@ class Reuse(StrEnum):
     """In all tiers of the pool: a machine is launched only when no node of the pool has room."""
 
 
+class Packing(StrEnum):
+    """Which of several nodes with a free slot a lease gets."""
+
+    SPREAD = "spread"
+    """One that is idle, while there is any: every lease has as much of a machine as can be."""
+    PACK = "pack"
+    """One that is partly filled: machines fill up, and those that nobody needs stand idle and
+    go."""
+
+
 class Offer(Value, frozen=True, kw_only=True):
     """One kind of machine that a tier can launch."""
 
@@ -121,6 +131,16 @@ class Rollout(Value, frozen=True, kw_only=True):
     """Machines that the floors may lack meanwhile."""
 
 
+class Closing(Value, frozen=True, kw_only=True):
+    """How far a disabled pool is on its way to hold nothing and have no machine."""
+
+    begun_at_ms: int
+    deadline_at_ms: int
+    """Until then leases may stay and work may move; then what is left is ended."""
+    is_done: bool = False
+    """Nothing is held and no machine of ours is left; it has been said once."""
+
+
 class Pool(Record, frozen=True, kw_only=True):
     """Nodes managed under one policy."""
 
@@ -130,6 +150,8 @@ class Pool(Record, frozen=True, kw_only=True):
     generation: int = 1
     is_enabled: bool = True
     """False: no new work, waiting requests are refused, machines retire when they are empty."""
+    closing: Closing | None = None
+    """While it is disabled."""
     is_configured: bool = True
     """False: it has left the configuration; its record goes when its last node has."""
     tiers: tuple[Tier, ...] = ()
@@ -154,6 +176,8 @@ class Pool(Record, frozen=True, kw_only=True):
     """The only band that may recover onto the spares; `None`: gold and silver."""
     slot_count: int = 1
     """Leases that one node may hold at once."""
+    packing: Packing = Packing.SPREAD
+    """Which node a lease gets, where nodes have several slots."""
     idle_ms: int = 300_000
     """How long an elastic node may stand idle beyond what warm and spare need."""
     lease_ms: int = 600_000

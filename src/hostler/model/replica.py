@@ -216,7 +216,8 @@ class Replica(Record, frozen=True, kw_only=True):
     avoided: tuple[Avoided, ...] = ()
     """Nodes on which it lately failed, oldest first; one entry a node, bounded."""
     claim: Claim | None = None
-    """Room that is being made for it, while it is pending."""
+    """Room that is kept for it: while it waits, for what gives way there; while it has a place that
+    it is to leave and may not be twice, until that has ended."""
     preempted: Preempted | None = None
     """Lately it gave way to another."""
 
@@ -235,6 +236,11 @@ class Replica(Record, frozen=True, kw_only=True):
         """True while it has a place and wants a second one that is not found yet."""
         migration = self.migration
         return migration is not None and migration.target_id is None
+
+    @property
+    def kept_room(self) -> Claim | None:
+        """The room that is kept for it on a node, if any is."""
+        return self.claim if self.phase in (ReplicaPhase.PENDING, ReplicaPhase.PLACED) else None
 
     @property
     def is_placeable(self) -> bool:

@@ -28,6 +28,19 @@ class RecoveryLimits(Value, frozen=True, kw_only=True):
     """How long a replica avoids the node on which it failed."""
 
 
+class QuarantineLimits(Value, frozen=True, kw_only=True):
+    """When a node is left alone, and for how long. Sources: spec/placement.md 1.2 and 5.12."""
+
+    rejection_count_max: int = 3
+    """Refusals of a node inside the window that make it be left alone."""
+    rejection_window_ms: int = 5_000
+    pause_ms: int = 30_000
+    """The first time; each time in a row is twice as long."""
+    pause_ms_max: int = 3_600_000
+    forget_ms: int = 3_600_000
+    """Being trusted for so long ends the row."""
+
+
 AGEING_MS: Final = 3_600_000
 """An hour: long enough for gold to be gold, short enough that bronze runs today."""
 
@@ -122,6 +135,7 @@ class Settings(Record, frozen=True, kw_only=True):
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     """Bounds on moving what runs, over all jobs that each selects."""
     recovery: RecoveryLimits = RecoveryLimits()
+    quarantine: QuarantineLimits = QuarantineLimits()
     repay: RepayLimits = RepayLimits()
     retention: Retention = Retention()
     spend: SpendSettings = SpendSettings()

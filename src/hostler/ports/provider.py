@@ -16,6 +16,7 @@ import msgspec
 
 from hostler.base.errors import Effect, Failed
 from hostler.base.ids import MachineId, NodeId
+from hostler.model.node import NoticeKind
 from hostler.model.pool import Offer
 from hostler.ports.clock import Clock
 
@@ -73,6 +74,10 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     expires_at_ms: int
     """When it ends itself if its agent never reaches the server."""
     hostname: str = ""
+    notice: NoticeKind | None = None
+    """The platform is about to take it back."""
+    ends_at_ms: int = 0
+    """When that happens, if there is a notice."""
     started_at_ms: int | None = None
     """When it began to cost, where that is not when it was created."""
 

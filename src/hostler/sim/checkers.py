@@ -39,7 +39,7 @@ class Checkers:
     def __init__(self, world: World, disk: Disk, promises: Promises) -> None:
         self._world = world
         self._disk = disk
-        self._promises = promises
+        self.promises = promises
         self._digest_before = ""
         self.step_count = 0
         self.named: dict[str, None] = {}
@@ -50,8 +50,8 @@ class Checkers:
     def stepped(self, fleet: Fleet, delta: Delta, inputs: Sequence[AnyInput]) -> None:
         """Check a step before it is committed."""
         self.step_count += 1
-        self._promises.attempted(inputs)
-        _hold(fleet)
+        self.promises.attempted(inputs)
+        _hold(fleet, delta)
         if delta.dispatches and not delta.is_durable:
             raise Violation("dispatch_without_commit", "a command leaves that no commit holds")
         for record in delta.changes.values():
@@ -92,7 +92,7 @@ class Checkers:
             raise Violation("no_answer", "a request got no answer", request=request.request_id)
         if self._disk.revision < fleet.revision:
             raise Violation("reply_before_commit", "an answer leaves before its commit")
-        self._promises.replied(fleet, request, result)
+        self.promises.replied(fleet, request, result)
 
     def dispatched(self, fleet: Fleet, dispatch: Dispatch) -> None:
         """Check a command as it leaves: the disk must know it, as it is."""
@@ -115,11 +115,13 @@ class Checkers:
         """Check what a new life has loaded: all that is durable, and what was promised."""
         _same(fleet, loaded)
         self._world.log(f"server loaded revision {fleet.revision} {fleet.digest()}")
-        self._promises.check(fleet)
+        self.promises.check(fleet)
 
 
-def _hold(fleet: Fleet) -> None:
+def _hold(fleet: Fleet, delta: Delta | None = None) -> None:
     try:
+        if delta is not None:
+            invariants.check_changed(fleet, delta)
         invariants.check_all(fleet)
     except Defect as defect:
         raise Violation(defect.code, defect.message, **defect.fields) from defect

@@ -19,6 +19,7 @@ from hostler.sim.probes import RANGE_COUNT_MIN, missing
 from hostler.sim.report import Failure, Report, Summary
 from hostler.sim.scenario import read_scenario
 from hostler.sim.shrink import shrink
+from hostler.sim.trials.play import play_all
 from hostler.sim.worker import Task, scenario_of
 
 TOLD_EVERY: Final = 50
@@ -31,6 +32,8 @@ FAILURES_MAX: Final = 5
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what the arguments say; return 0 if nothing was violated."""
     args = _arguments(argv)
+    if args.trials is not None:
+        return play_all(args.trials, is_told=args.verbose)
     if args.scenario:
         try:
             read_scenario(Path(args.scenario))
@@ -62,7 +65,15 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="run this one history again")
     parser.add_argument("--scenario", help="a scenario file; without, the seed draws one")
     parser.add_argument("--jobs", type=int, default=2, help="workers at once (2)")
-    parser.add_argument("--verbose", action="store_true", help="with --seed: tell all that happens")
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="with --seed or --trials: tell all that happens",
+    )
+    parser.add_argument(
+        "--trials", nargs="*", metavar="NAME", help="play trials by name instead, or all of them"
+    )
     parser.add_argument("--once", action="store_true", help="with --seed: run it once, here")
     parser.add_argument(
         "--shrink", action="store_true", help="with --seed: leave away what the failure needs not"

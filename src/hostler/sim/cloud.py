@@ -55,6 +55,8 @@ class CloudPlan(msgspec.Struct, frozen=True, kw_only=True):
     never_boots_ppm: int = 0
     list_lag_ms: tuple[int, int] = (0, 0)
     """How long a new machine is missing from lists."""
+    listed_after_ms: int = 0
+    """How long a machine that is gone is still in lists."""
 
 
 CALM: Final = CloudPlan(delay_ms=(50, 500), boot_ms=(2_000, 5_000), stop_ms=(500, 2_000))
@@ -69,6 +71,7 @@ class CloudMachine:
         self.epoch = command.epoch
         self.pool = command.pool
         self.tier = command.tier
+        self.provider = command.provider
         self.offer = command.offer
         self.born_at_ms = born_at_ms
         self.gone_at_ms: int | None = None
@@ -119,6 +122,8 @@ class Cloud:
         self.world = world
         self.plan = plan
         self.machines: dict[MachineId, CloudMachine] = {}
+        self.answers: Callable[[ProviderCommand], Outcome | None] | None = None
+        """What is answered instead of what would be, if anything; the call changes nothing."""
         self._hardware = hardware
         self._rng = world.stream("cloud")
         self._count = 0
@@ -142,6 +147,10 @@ class Cloud:
 
     def _arrived(self, token: str, command: ProviderCommand, answer: Answer) -> None:
         plan, rng = self.plan, self._rng
+        instead = None if self.answers is None else self.answers(command)
+        if instead is not None:
+            self._answer(answer, instead)
+            return
         if rng.chance(plan.is_failing_ppm):
             self._answer(answer, _failure(rng.choice(_REFUSALS), rng.between(100, 5_000)))
             return
@@ -174,9 +183,17 @@ class Cloud:
                     return Succeeded(ended_at_ms=None if found is None else found.gone_at_ms)
                 return Succeeded(machines=(found.fact(),))
             case ListMachines():
-                now_ms = self.world.now_ms
-                listed = [m for m in self.existing() if m.listed_from_ms <= now_ms]
+                listed = [m for m in self.machines.values() if self._is_listed(m, command)]
                 return Succeeded(machines=tuple(machine.fact() for machine in listed))
+
+    def _is_listed(self, machine: CloudMachine, command: ListMachines) -> bool:
+        now_ms = self.world.now_ms
+        until_at_ms = machine.gone_at_ms
+        if until_at_ms is not None:
+            until_at_ms += self.plan.listed_after_ms
+        is_there = until_at_ms is None or now_ms < until_at_ms
+        is_theirs = machine.provider == command.provider
+        return is_there and is_theirs and machine.listed_from_ms <= now_ms
 
     def _launch(self, token: str, command: LaunchMachine) -> CloudMachine:
         known = self._machine_by_token.get(token)
@@ -225,6 +242,11 @@ class Cloud:
         )
 
     # -- what happens by itself --------------------------------------------------------------
+
+    def bring(self, machine: CloudMachine) -> None:
+        """Begin a machine that nobody of ours asked for, with a label of ours."""
+        self.machines[machine.machine_id] = machine
+        self._hardware.machine_born(machine, boots_in_ms=None)
 
     def end(self, machine: CloudMachine, why: str) -> None:
         """End a machine: it is off the bill, and nothing runs on it."""

@@ -8,7 +8,13 @@ from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import ApplyConfiguration
 from hostler.model import Budget
 from hostler.model.pool import Offer, Pool, Reliability, Tier, TierKind
-from hostler.model.settings import BronzeVictims, Preemption, RecoveryLimits, Retention
+from hostler.model.settings import (
+    BronzeVictims,
+    Preemption,
+    QuarantineLimits,
+    RecoveryLimits,
+    Retention,
+)
 from hostler.model.shape import Capability, Shape
 from hostler.model.spend import Period, SpendCap
 from hostler.sim.scenario import FleetPlan, PoolPlan, SettingsPlan, TierPlan
@@ -69,6 +75,7 @@ def _settings(plan: SettingsPlan) -> FleetSettings:
         recovery=RecoveryLimits(
             restart_count_max=plan.restart_count_max, restart_window_ms=plan.restart_window_ms
         ),
+        quarantine=QuarantineLimits(pause_ms=5_000, pause_ms_max=30_000),
         retention=Retention(
             event_count_max=plan.event_count_max,
             journal_count_max=plan.journal_count_max,
@@ -84,11 +91,13 @@ _CLEAN_UP_MS: Final = 120_000
 def _pool(plan: PoolPlan) -> Pool:
     return Pool(
         name=plan.name,
+        is_enabled=plan.is_enabled,
         tiers=tuple(_tier(tier) for tier in plan.tiers),
         warm_count=plan.warm_count,
         spare_count=plan.spare_count,
         slot_count=plan.slot_count,
         idle_ms=plan.idle_ms,
+        retire_notice_ms=plan.retire_notice_ms,
         lease_ms=plan.lease_ms,
         lease_ms_max=plan.lease_ms_max,
         lease_per_key_max=plan.lease_per_key_max,
@@ -114,4 +123,5 @@ def _tier(plan: TierPlan) -> Tier:
         offers=() if is_fixed else offers,
         node_count_max=plan.node_count_max,
         boot_ms=plan.boot_ms,
+        options_json=f'{{"edition":{plan.edition}}}' if plan.edition else "{}",
     )

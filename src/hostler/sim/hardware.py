@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from hostler.sim.machine import Enrolment, Machine, MachinePlan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hostler.sim.cloud import CloudMachine
     from hostler.sim.link import Gateway
     from hostler.sim.network import Network
@@ -33,6 +35,8 @@ class Hardware:
         self.plan = plan
         self.machines: dict[str, Machine] = {}
         self.gateway: Gateway
+        self.boots_in: Callable[[CloudMachine], int | None] | None = None
+        """In how long a machine boots instead of when it would; `None`: never."""
         self._capacity = {
             (pool.name, tier.name): tier.capacity for pool in fleet.pools for tier in pool.tiers
         }
@@ -71,6 +75,8 @@ class Hardware:
         capacity = times * self._capacity[(machine.pool, machine.tier)]
         enrolment = Enrolment(node_id=machine.node_id, pool=machine.pool, tier=machine.tier)
         made = self._machine(machine.machine_id, enrolment, capacity)
+        if self.boots_in is not None:
+            boots_in_ms = self.boots_in(machine)
         if boots_in_ms is not None:
             self._world.after(boots_in_ms, self._boot, machine, made)
 

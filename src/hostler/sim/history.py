@@ -92,11 +92,8 @@ class History:
         """Let it happen, run its journal again if that is wanted, and say what became of it."""
         violation, story, converged_after_ms = "", "", None
         try:
-            self._begin()
-            phases = self.scenario.phases
-            self._run_for(phases.safety_ms)
-            self._heal()
-            converged_after_ms = self._converge(phases.liveness_ms)
+            self.act()
+            converged_after_ms = self._converge(self.scenario.phases.liveness_ms)
             if is_replayed:
                 replay(self.disk.lives)
         except HostlerError as error:
@@ -118,14 +115,21 @@ class History:
             story=story,
         )
 
-    def _run_for(self, duration_ms: int) -> None:
+    def act(self) -> None:
+        """Let faults and work begin and end."""
+        self._begin()
+        self.run_for(self.scenario.phases.safety_ms)
+        self.heal()
+
+    def run_for(self, duration_ms: int) -> None:
+        """Let time pass."""
         self.world.run(self.world.now_ms + duration_ms, event_count_max=self.scenario.ticks_max)
 
     def _begin(self) -> None:
         self.server.start()
         self.configurers.begin()
         self.world.after(2_000, self.hardware.begin)
-        Upkeep(self).begin()
+        self._watch_over()
         lease_ms_by_pool = {pool.name: pool.lease_ms for pool in self.scenario.fleet.pools}
         pools = tuple(lease_ms_by_pool)
         for workload in self.scenario.workload:
@@ -143,6 +147,9 @@ class History:
         for fault in self.scenario.fault:
             let_go_wrong(self, fault)
 
+    def _watch_over(self) -> None:
+        Upkeep(self).begin()
+
     def _rest_now_and_then(self, plan: RestNowAndThen) -> None:
         world = self.world
         rng = world.stream("workload", "rest")
@@ -153,7 +160,7 @@ class History:
 
         keep_doing(world, rng, plan.per_hour, rest)
 
-    def _heal(self) -> None:
+    def heal(self) -> None:
         """End all faults. What is under way goes on, as does what has been asked for."""
         world = self.world
         world.log("healed")
@@ -174,7 +181,7 @@ class History:
         begun_at_ms = self.world.now_ms
         since_at_ms: int | None = None
         while self.world.now_ms < begun_at_ms + liveness_ms:
-            self._run_for(LOOK_EVERY_MS)
+            self.run_for(LOOK_EVERY_MS)
             self.problems = ["there is no server"]
             self.server.read(self._look)
             if self.problems:

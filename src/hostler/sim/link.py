@@ -17,6 +17,7 @@ from hostler.core.inputs import (
     CommandSettled,
     ContactResumed,
     InventoryReported,
+    NoticeReported,
     Outcome,
     SilenceNoticed,
     Succeeded,
@@ -29,7 +30,7 @@ from hostler.engine.translate import (
     shape_of,
 )
 from hostler.model import Settings
-from hostler.model.node import NodePhase
+from hostler.model.node import NodePhase, NoticeKind
 from hostler.sim.network import Connection, Network, Peer
 from hostler.wire import agent as wire
 from hostler.wire.link import (
@@ -253,6 +254,12 @@ class AgentLinks:
             case wire.InventoryReported():
                 self._server.observe(
                     InventoryReported(node_id=node_id, shape=shape_of(message.inventory))
+                )
+            case wire.NoticeReported():
+                self._server.observe(
+                    NoticeReported(
+                        node_id=node_id, kind=NoticeKind(message.kind), left_ms=message.left_ms
+                    )
                 )
             case wire.AllocationReported():
                 self._server.observe(

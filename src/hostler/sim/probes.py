@@ -42,6 +42,8 @@ REQUIRED: Final = (
     "network.partition",
     "network.request_lost",
     "operator.disabled_pool",
+    "operator.removed_pool",
+    "operator.swapped_options",
     "people.rested",
     "server.clock_jumped",
     "server.crashed_after_call_before_settle",

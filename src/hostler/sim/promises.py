@@ -143,7 +143,7 @@ def _is_old(fleet: Fleet, since_at_ms: int) -> bool:
 def _is_configured(fleet: Fleet, request: ApplyConfiguration) -> bool:
     for asked in request.pools:
         pool = fleet.pools.get(asked.name)
-        if pool is None or not pool.is_enabled or pool.tiers != asked.tiers:
+        if pool is None or pool.is_enabled != asked.is_enabled or pool.tiers != asked.tiers:
             return False
         if (pool.warm_count, pool.spare_count) != (asked.warm_count, asked.spare_count):
             return False

@@ -35,17 +35,21 @@ class TierPlan(_Part, frozen=True, kw_only=True):
     """Of one node."""
     is_interruptible: bool = False
     boot_ms: int = 60_000
+    edition: int = 0
+    """Of the provider's options; another one makes other machines."""
 
 
 class PoolPlan(_Part, frozen=True, kw_only=True):
     """One pool."""
 
     name: str
+    is_enabled: bool = True
     tiers: tuple[TierPlan, ...]
     warm_count: int = 0
     spare_count: int = 0
     slot_count: int = 1
     idle_ms: int = 120_000
+    retire_notice_ms: int = 60_000
     lease_ms: int = 60_000
     lease_ms_max: int | None = None
     lease_per_key_max: int | None = None

@@ -11,11 +11,11 @@ from typing import Any
 
 from hostler.base.ids import MachineId, NodeId
 from hostler.core import invariants
+from hostler.core.allocation_fact import AllocationFact
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import (
     AcquireLease,
-    AllocationFact,
     AllocationReported,
     AnyInput,
     CommandFailed,
@@ -134,6 +134,7 @@ class World:
 
     def _step(self, inputs: Sequence[AnyInput]) -> Delta:
         delta = step(self.fleet, inputs, self.now_ms)
+        invariants.check_changed(self.fleet, delta)
         self.fleet.keep(delta)
         invariants.check_all(self.fleet)
         self.deltas.append(delta)

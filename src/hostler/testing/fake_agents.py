@@ -13,14 +13,8 @@ from typing import Protocol, assert_never
 
 from hostler.base.errors import Failed
 from hostler.base.ids import AllocationId, MachineId, NodeId
-from hostler.core.inputs import (
-    AgentSaidHello,
-    AllocationFact,
-    AllocationReported,
-    AnyInput,
-    AnyRequest,
-    JoinAgent,
-)
+from hostler.core.allocation_fact import AllocationFact
+from hostler.core.inputs import AgentSaidHello, AllocationReported, AnyInput, AnyRequest, JoinAgent
 from hostler.core.replies import Accepted, Result
 from hostler.model.allocation import EndCause, Ended
 from hostler.model.shape import Shape

@@ -120,6 +120,14 @@ class InventoryReported(_Tagged, frozen=True, kw_only=True):
     inventory: Inventory
 
 
+class NoticeReported(_Tagged, frozen=True, kw_only=True):
+    """The machine is about to be taken back."""
+
+    kind: Literal["rebalance", "terminate"]
+    left_ms: int
+    """How long it stays; for a rebalance notice nobody knows, and it is nought."""
+
+
 class AllocationReported(_Tagged, frozen=True, kw_only=True):
     """The report of one allocation has changed."""
 
@@ -301,6 +309,7 @@ AgentMessage: TypeAlias = (
     Hello
     | Heartbeat
     | InventoryReported
+    | NoticeReported
     | AllocationReported
     | CommandAnswered
     | LogChunk

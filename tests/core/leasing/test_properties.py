@@ -25,6 +25,7 @@ from hostler.core.replies import Accepted
 from hostler.model import Node
 from hostler.model.lease import LeaseOutcome, LeasePhase
 from hostler.model.node import Health
+from hostler.model.pool import Packing
 from hostler.model.shape import Requirement, Shape
 from hostler.testing.builders import a_fixed_tier, a_node, a_pool
 from tests.core.leasing.rental import Rental
@@ -59,6 +60,7 @@ class Model:
 
     slot_count: int
     cap: int | None
+    packing: Packing = Packing.SPREAD
     wishes: dict[str, Wish] = field(default_factory=dict)
 
     def of(self, phase: str) -> list[Wish]:
@@ -108,7 +110,8 @@ class Model:
             ]
             if not fitting:
                 continue
-            best = min(fitting, key=lambda node_id: (bool(self.on(node_id)), node_id))
+            is_packed = self.packing is Packing.PACK
+            best = min(fitting, key=lambda each: (bool(self.on(each)) is not is_packed, each))
             best = min(fitting) if is_at_cap else best
             wish.node_id = wish.affinity if wish.affinity in fitting else best
             wish.phase = "held"
@@ -120,11 +123,12 @@ class Model:
 class Pair:
     """The core and the model, side by side."""
 
-    def __init__(self, slot_count: int, cap: int | None) -> None:
+    def __init__(self, slot_count: int, cap: int | None, packing: Packing) -> None:
         self.world = Rental(
             a_pool(
                 tiers=(a_fixed_tier(),),
                 slot_count=slot_count,
+                packing=packing,
                 lease_per_key_max=cap,
                 lease_ms=LEASE_MS,
                 waiting_count_max=LINE_MAX,
@@ -138,7 +142,7 @@ class Pair:
             fence_after_ms=20,
             lost_after_ms=50,
         )
-        self.model = Model(slot_count, cap)
+        self.model = Model(slot_count, cap, packing)
         self.world.run(FullScan())
 
     def follow(self) -> None:
@@ -291,12 +295,13 @@ happenings = st.sampled_from(range(len(KINDS))).flatmap(KINDS.__getitem__)
 @given(
     st.sampled_from([1, 2]),
     st.sampled_from([None, 2]),
+    st.sampled_from(Packing),
     st.lists(happenings, min_size=20, max_size=60),
 )
 def test_the_core_leases_as_a_plain_search_would(
-    slot_count: int, cap: int | None, story: list[Any]
+    slot_count: int, cap: int | None, packing: Packing, story: list[Any]
 ) -> None:
-    pair = Pair(slot_count, cap)
+    pair = Pair(slot_count, cap, packing)
     for name, arguments, named in story:
         getattr(pair, name)(*arguments, **named)
     pair.world.check_calm()

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 
 from hostler.base.ids import MachineId, NodeId
+from hostler.core.allocation_fact import AllocationFact
 from hostler.core.delta import Delta
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import (
     AgentSaidHello,
-    AllocationFact,
     ApplyConfiguration,
     ContactResumed,
     DeleteBundle,

@@ -137,8 +137,8 @@ def test_the_deadline_outranks_the_turn(stable: NewStable) -> None:
         found = world.allocation_of(f"b/main/{index}")
         assert found is not None
         world.run_allocation(found)
-    drain(world, "n-0")
-    drain(world, "n-1")
+    drain(world, "n-0", is_forced=True)
+    drain(world, "n-1", is_forced=True)
     world.advance(MINUTE_MS)
     assert len(world.commands("stop_allocation")) == 2
 
@@ -167,6 +167,7 @@ def test_a_launched_node_is_stopped_when_it_is_empty(stable: NewStable) -> None:
     allocation = world.run_allocation(world.place("b", a_job(capacity=3)))
     drain(world, "n-900001", then_retire=True)
     assert world.node().phase is NodePhase.READY
+    world.boot()
     world.succeed(f"{allocation.allocation_id}/stop/1")
     assert world.node().phase is NodePhase.STOPPING
     world.bury()
@@ -180,3 +181,14 @@ def test_an_operators_word_retires_a_lost_node_with_what_it_kept(stable: NewStab
     world.advance(60_000)
     drain(world, "n-900001", then_retire=True)
     assert world.node().phase is NodePhase.RETIRED
+
+
+def test_a_machine_that_is_not_there_yet_can_be_drained_and_retired(stable: NewStable) -> None:
+    """Trial S01: what starts can be ended as well."""
+    world = stable(a_pool(warm_count=1))
+    (launching,) = world.fleet.nodes.in_order()
+    drain(world, launching.node_id, then_retire=True)
+    for command_id in world.commands("launch_machine"):
+        world.succeed(command_id)
+    assert world.fleet.nodes[launching.node_id].phase is NodePhase.STOPPING
+    assert world.fleet.nodes[launching.node_id].retire_reason is RetireReason.OPERATOR

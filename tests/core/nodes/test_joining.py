@@ -1,7 +1,8 @@
 """Joining: agents that enrol, say hello, come back, and say what they run."""
 
 from hostler.base.ids import AllocationId, MachineId, NodeId
-from hostler.core.inputs import AllocationFact, InventoryReported, JoinAgent, ServerStarted
+from hostler.core.allocation_fact import AllocationFact
+from hostler.core.inputs import InventoryReported, JoinAgent, ServerStarted
 from hostler.core.replies import Accepted, Refused
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
 from hostler.model.node import Health, NodePhase, Origin

@@ -1,7 +1,11 @@
 """Listing: machines that nobody stands for, machines that lists miss, answers that were lost."""
 
 from hostler.base.ids import MachineId, NodeId
+from hostler.core import limits
+from hostler.core.inputs import EndOrphan
 from hostler.core.machine_fact import MachineFact
+from hostler.core.replies import Accepted, Refused
+from hostler.model import Counter
 from hostler.model.node import Health, NodePhase, Origin
 from hostler.testing.builders import a_fixed_tier, a_pool, an_elastic_tier
 from tests.core.nodes.conftest import NewStable
@@ -9,6 +13,10 @@ from tests.core.nodes.stable import Stable, a_launched_node, an_own_node, an_own
 
 GRACE_MS = 120_000
 EVERY_MS = 60_000
+
+
+OURS = Counter(name="n", value=900_100)
+"""So many nodes this fleet has had."""
 
 
 def a_machine(name: str = "m-x", node_id: str = "n-777777", created_at_ms: int = 0) -> MachineFact:
@@ -49,7 +57,7 @@ def test_a_list_that_does_not_come_is_not_asked_for_twice(stable: NewStable) -> 
 
 
 def test_an_orphan_is_found_and_stopped(stable: NewStable) -> None:
-    world = stable(a_pool())
+    world = stable(a_pool(), OURS)
     world.advance(GRACE_MS)
     world.list(a_machine())
     (node,) = world.in_phase(NodePhase.STOPPING)
@@ -123,8 +131,66 @@ def test_a_machine_that_lists_in_a_row_miss_is_asked_about_and_only_gone_is_gone
     world.succeed("n-900001/check/1", world.machine(world.node()))
     assert world.node().health is Health.LIVE
     world.list()
+    world.silence()
     world.succeed("n-900001/check/1")
     assert world.node().phase is NodePhase.RETIRED
+
+
+def test_s_100_an_agent_that_speaks_is_believed_more_than_its_provider(stable: NewStable) -> None:
+    """Missing machine: an idle record the driver does not list is not dropped for that alone."""
+    world = stable(a_pool(warm_count=1), a_launched_node())
+    world.advance(EVERY_MS)
+    for _ in range(4):
+        for _ in range(3):
+            world.list()
+        world.succeed("n-900001/check/1")
+    assert (world.node().phase, world.node().health) == (NodePhase.READY, Health.LIVE)
+    assert not world.node().is_machine_gone
+    assert world.events().count("node_gone_doubted") == 1
+    world.silence(cut=True)
+    world.succeed("n-900001/check/1")
+    assert world.node().phase is NodePhase.RETIRED
+
+
+def test_a_machine_with_the_name_of_a_node_that_never_was_is_held_until_told(
+    stable: NewStable,
+) -> None:
+    world = stable(a_pool(warm_count=1), a_launched_node(), OURS)
+    world.advance(GRACE_MS)
+    stranger = a_machine(node_id="n-999999")
+    world.list(world.machine(world.node()), stranger)
+    (node,) = world.in_phase(NodePhase.STOPPING)
+    assert (node.is_foreign, node.pool) == (True, "")
+    assert not world.commands("stop_machine")
+    assert world.fleet.notes[node.node_id]["retirement"].reason == "foreign_machine"
+    world.list(world.machine(world.node()), stranger)
+    assert orphans(world) == ["m-x"]
+    world.advance(world.now_ms + 10 * limits.STUCK_AFTER_MS)
+    assert "node_stuck" not in world.events()
+    assert isinstance(world.ask(EndOrphan, node_id=node.node_id), Accepted)
+    assert world.commands("stop_machine") == [f"{node.node_id}/stop/1"]
+    again = world.ask(EndOrphan, node_id=node.node_id)
+    assert again == Accepted(subject_id=node.node_id, is_repeat=True)
+    world.bury()
+    assert world.node(node.node_id).phase is NodePhase.RETIRED
+
+
+def test_a_held_machine_that_goes_by_itself_is_forgotten(stable: NewStable) -> None:
+    world = stable(a_pool())
+    world.advance(GRACE_MS)
+    world.list(a_machine())
+    (node,) = world.in_phase(NodePhase.STOPPING)
+    for _ in range(3):
+        world.list()
+    world.succeed(f"{node.node_id}/check/1")
+    assert world.node(node.node_id).phase is NodePhase.RETIRED
+
+
+def test_only_orphans_are_ended_so(stable: NewStable) -> None:
+    world = stable(a_pool(), a_launched_node())
+    answer = world.ask(EndOrphan, node_id="n-900001")
+    assert isinstance(answer, Refused)
+    assert answer.code == "node_not_orphan"
 
 
 def test_a_list_cannot_miss_what_came_after_it_was_asked_for(stable: NewStable) -> None:

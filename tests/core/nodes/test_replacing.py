@@ -212,6 +212,17 @@ def test_what_is_too_old_takes_no_lease_even_if_no_other_has_come(stable: NewSta
     assert world.acquire(timeout_ms=60_000).node_id is None
 
 
+def test_what_has_long_to_live_is_leased_before_what_is_soon_replaced(stable: NewStable) -> None:
+    young = a_launched_node("n-900002", created_at_ms=HOUR_MS // 2)
+    world = stable(a_pool(warm_count=2, age_ms_max=HOUR_MS), a_launched_node(), young)
+    old_out_ms = world.node().ages_out_at_ms
+    assert old_out_ms is not None
+    world.advance(old_out_ms - world.node().boot_ms)
+    assert world.node().replace_reason is RetireReason.AGED
+    assert world.acquire().node_id == "n-900002"
+    assert world.acquire().node_id == "n-900001"  # better than to wait
+
+
 def test_s_093_a_lease_outlives_the_age_of_its_node(stable: NewStable) -> None:
     """Given a leased worker past its ttl: still leased; on release it is destroyed once."""
     world = stable(a_pool(age_ms_max=HOUR_MS, lease_ms=10 * HOUR_MS), a_launched_node())

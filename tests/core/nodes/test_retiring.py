@@ -29,6 +29,8 @@ def test_a_machine_is_counted_and_asked_about_until_its_provider_says_gone(
     assert world.node().phase is NodePhase.STOPPING
     assert not world.commands("launch_machine")
     assert world.fleet.notes["n-900001"]["retirement"].reason == "stop_unconfirmed"
+    assert world.events().count("node_stuck") == 1
+    assert world.fleet.index.nodes_stuck.keys("stuck") == ["n-900001"]
     world.bury()
     assert world.node().phase is NodePhase.RETIRED
     assert world.commands("launch_machine")

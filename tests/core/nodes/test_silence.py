@@ -1,6 +1,8 @@
 """Silence: suspect, lost, fenced and back; what the provider says; the brake."""
 
-from hostler.core.inputs import AllocationFact
+from hostler.core.allocation_fact import AllocationFact
+from hostler.core.inputs import ConfirmLoss
+from hostler.core.replies import Accepted, Refused
 from hostler.core.silence import lost_after_ms
 from hostler.model.allocation import AllocationPhase, EndCause
 from hostler.model.launch import Disconnect, Launch
@@ -190,6 +192,25 @@ def test_many_nodes_falling_silent_at_once_are_held_back(stable: NewStable) -> N
     assert world.node("n-4").health is Health.LIVE
     world.advance(LOST_MS + 300_000)
     assert [world.node(each).health.value for each in ("n-2", "n-3")] == ["lost", "lost"]
+
+
+def test_an_operator_releases_the_brake_for_nodes_that_are_really_gone(stable: NewStable) -> None:
+    """B67: the brake is released by an operator's word, but never before the fence is certain."""
+    names = [f"n-{n}" for n in range(4)]
+    world = stable(an_own_pool(), *(an_own_node(each) for each in names), lost_node_count_max=1)
+    world.silence(*names)
+    early = world.ask(ConfirmLoss, node_id="n-3")
+    assert isinstance(early, Accepted)
+    world.advance(LOST_MS - 1)
+    assert world.node("n-3").health is Health.SUSPECT
+    world.advance(LOST_MS)
+    assert [world.node(each).health.value for each in names] == ["lost", *["suspect"] * 2, "lost"]
+    world.ask(ConfirmLoss, node_id="n-1")
+    assert world.node("n-1").health is Health.LOST
+    world.contact("n-2")
+    heard = world.ask(ConfirmLoss, node_id="n-2")
+    assert isinstance(heard, Refused)
+    assert heard.code == "node_not_silent"
 
 
 def test_the_brake_does_not_hold_back_what_the_provider_says_is_gone(stable: NewStable) -> None:

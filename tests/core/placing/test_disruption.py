@@ -32,8 +32,12 @@ def a_budget(**fields: Any) -> DisruptionBudget:
     return DisruptionBudget(name="careful", **fields)
 
 
-def drain(world: Theatre, key: str, deadline_ms: int = 10 * HOUR_MS) -> None:
-    answer = world.ask(DrainNode, node_id=world.place(key), deadline_ms=deadline_ms)
+def drain(
+    world: Theatre, key: str, deadline_ms: int = 10 * HOUR_MS, *, is_forced: bool = False
+) -> None:
+    answer = world.ask(
+        DrainNode, node_id=world.place(key), deadline_ms=deadline_ms, is_forced=is_forced
+    )
     assert isinstance(answer, Accepted), answer
 
 
@@ -41,15 +45,21 @@ def stops(world: Theatre) -> int:
     return len(world.commands("stop_allocation"))
 
 
-def ask(world: Theatre, key: str, *, has_gap: bool = True) -> Hindrance | None:
+def ask(
+    world: Theatre,
+    key: str,
+    *,
+    cause: MigrationCause = MigrationCause.ROLLOUT,
+    has_gap: bool = True,
+) -> Hindrance | None:
     txn = Txn(world.fleet, world.now_ms)
-    found = hindrance(txn, world.live(key), MigrationCause.ROLLOUT, has_gap=has_gap)
+    found = hindrance(txn, world.live(key), cause, has_gap=has_gap)
     txn.abandon()
     return found
 
 
 def test_without_a_budget_one_replica_of_a_job_is_disturbed_at_a_time() -> None:
-    world = a_theatre(3)
+    world = a_theatre(4)
     world.submit(replica_count=2)
     world.become_ready()
     for key in ("b1/main/0", "b1/main/1"):
@@ -71,13 +81,12 @@ def test_a_replica_that_never_had_a_place_holds_up_no_drain() -> None:
     world = a_theatre(2)
     world.submit(replica_count=3)
     world.become_ready()
-    drain(world, "b1/main/0")
-    assert stops(world) == 1
+    assert ask(world, "b1/main/0", cause=MigrationCause.DRAIN) is None
 
 
 @pytest.mark.parametrize(("most", "expected"), [(1, 1), (2, 2), (0, 0)])
 def test_a_bundle_says_how_many_may_be_away(most: int, expected: int) -> None:
-    world = a_theatre(4)
+    world = a_theatre(6)
     budget = a_budget(unavailable_count_max=most)
     world.submit(replica_count=3, disruption_budgets=(budget,))
     world.become_ready()
@@ -130,7 +139,7 @@ def test_a_budget_holds_in_its_windows_only_and_says_until_when() -> None:
 
 def test_a_budget_of_the_fleet_counts_over_all_that_it_selects() -> None:
     fleet = a_budget(labels={"team": "video"}, unavailable_count_max=1)
-    world = a_theatre(4, disruption_budgets=(fleet,))
+    world = a_theatre(6, disruption_budgets=(fleet,))
     for name in ("b1", "b2"):
         world.submit(name, a_job(capacity=6), labels={"team": "video", "tier": "a"})
     world.submit("b3", a_job(capacity=6), labels={"team": "audio"})
@@ -152,11 +161,11 @@ def test_a_changed_budget_lets_a_waiting_drain_go_on() -> None:
     assert stops(world) == 1
 
 
-def test_the_deadline_of_a_drain_is_past_all_budgets() -> None:
+def test_the_deadline_of_a_forced_drain_is_past_all_budgets() -> None:
     world = a_theatre(3)
     world.submit(disruption_budgets=(a_budget(unavailable_count_max=0),))
     world.become_ready()
-    drain(world, "b1/main/0", deadline_ms=HOUR_MS)
+    drain(world, "b1/main/0", deadline_ms=HOUR_MS, is_forced=True)
     world.advance(HOUR_MS)
     assert stops(world) == 1
 

@@ -91,7 +91,7 @@ def test_a_node_says_why_it_takes_nothing(theatre: NewTheatre) -> None:
     world = theatre(own_pool(spare_count=1), n1(cordon=cordon), n2(), spare)
     world.submit("b1", a_job(capacity=10))
     world.become_ready()
-    world.drain(N2)
+    world.drain(N2, 0, is_forced=True)
     cordoned = explained(world, N1)
     assert cordoned.summary == (
         "It is live, takes nothing new and holds no allocations and no leases."

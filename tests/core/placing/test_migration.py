@@ -3,7 +3,8 @@
 from typing import Any
 
 from hostler.core import migration
-from hostler.core.inputs import AllocationFact, FullScan
+from hostler.core.allocation_fact import AllocationFact
+from hostler.core.inputs import FullScan
 from hostler.core.order import READERS
 from hostler.core.txn import Txn
 from hostler.model.allocation import AllocationPhase, EndCause

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from hostler.core.inputs import AllocationFact, AllocationReported, CordonNode
+from hostler.core.allocation_fact import AllocationFact
+from hostler.core.inputs import AllocationReported, CordonNode
 from hostler.core.limits import CLAIM_MARGIN_MS
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
 from hostler.model.bundle import Job

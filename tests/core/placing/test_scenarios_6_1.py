@@ -9,8 +9,8 @@ timetables and node services, of later issues. S-016 is about callbacks that rai
 nobody back, it returns a delta.
 """
 
+from hostler.core.allocation_fact import AllocationFact
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import AllocationFact
 from hostler.model.allocation import AllocationPhase, EndCause
 from hostler.model.pool import Band
 from hostler.model.reason import Reason

@@ -7,7 +7,8 @@ Not here: S-020 and S-021 are about callbacks that raise; the core calls nobody 
 
 import pytest
 
-from hostler.core.inputs import AllocationFact, AllocationReported, CommandSettled, Succeeded
+from hostler.core.allocation_fact import AllocationFact
+from hostler.core.inputs import AllocationReported, CommandSettled, Succeeded
 from hostler.model.allocation import EndCause, Ended
 from hostler.model.node import NodePhase
 from hostler.model.replica import ReplicaPhase

@@ -6,7 +6,7 @@ the names of the scenarios are in seconds, here in milliseconds.
 Not here: promotion of a backup (G-158), which is of a later issue.
 """
 
-from hostler.core.inputs import AllocationFact
+from hostler.core.allocation_fact import AllocationFact
 from hostler.model.allocation import EndCause
 from hostler.model.launch import Launch
 from hostler.model.pool import Band

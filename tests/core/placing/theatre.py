@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 
 from hostler.base.ids import AllocationId, BundleId, NodeId, ReplicaId
+from hostler.core.allocation_fact import AllocationFact
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import (
     AgentSaidHello,
-    AllocationFact,
     ApplyConfiguration,
     DeleteBundle,
     DrainNode,
@@ -163,11 +163,11 @@ class Theatre(World):
         self.advance(at_ms)
         self.end(key)
 
-    def finish_stops(self) -> None:
-        """Let every agent end what it was asked to stop."""
+    def finish_stops(self, node_id: str | None = None) -> None:
+        """Let every agent, or that of one node, end what it was asked to stop."""
         for command_id in self.commands("stop_allocation"):
             allocation = self.fleet.allocations[command_id.partition("/")[0]]
-            if allocation.is_live:
+            if allocation.is_live and node_id in (None, allocation.node_id):
                 self.report(allocation, "ended", ended=Ended(cause=EndCause.STOPPED))
 
     def hear_inventory(self, node_id: str, shape: Shape | None = None) -> Delta:
@@ -223,9 +223,9 @@ class Theatre(World):
         self.fall_silent(node_id)
         self.advance(self.now_ms + settings.lost_after_ms)
 
-    def drain(self, node_id: str, deadline_ms: int = 600_000) -> None:
+    def drain(self, node_id: str, deadline_ms: int = 600_000, *, is_forced: bool = False) -> None:
         """Ask for a node to be emptied."""
-        self.ask(DrainNode, node_id=NodeId(node_id), deadline_ms=deadline_ms)
+        self.ask(DrainNode, node_id=NodeId(node_id), deadline_ms=deadline_ms, is_forced=is_forced)
 
     def launched(self) -> list[Node]:
         """Return every node that was asked for and is not retired."""

@@ -228,3 +228,10 @@ def test_budgets_that_mean_nothing_are_refused(
         budgets=(budget,),
     )
     assert [problem.code for problem in problems_of(Fleet(), request)] == [code]
+
+
+def test_a_lease_costs_nothing_more_an_hour_than_its_machine(accounts: NewAccounts) -> None:
+    """Trial $01: what is there may be used, up to the last of an hourly cap on machines."""
+    budget = a_budget(micros_per_hour_max=150_000)
+    world = accounts(a_pool(), budget, a_launched_node(price_microusd_per_hour=100_000))
+    assert world.acquire().phase is LeasePhase.HELD

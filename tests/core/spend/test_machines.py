@@ -140,7 +140,7 @@ def test_an_orphan_costs_from_where_its_former_record_ended(accounts: NewAccount
     (listing,) = world.commands("list_machines")
     former = world.fleet.nodes["n-900001"]
     assert former.phase is NodePhase.RETIRED
-    world.now_ms = 80_000
+    world.now_ms = 180_000  # a list may be late by the grace for orphans, and no more
     back = MachineFact(
         machine_id=MachineId("m-n-900001"),
         node_id=former.node_id,
@@ -151,7 +151,7 @@ def test_an_orphan_costs_from_where_its_former_record_ended(accounts: NewAccount
     world.succeed(listing, back)
     (orphan,) = [n for n in world.fleet.nodes.in_order() if n.origin is Origin.ORPHAN]
     assert orphan.metered_from_ms == 50_001  # it says that it began a millisecond later
-    assert world.fleet.providers["fake"].unattributed_ms == 30_000
+    assert world.fleet.providers["fake"].unattributed_ms == 130_000
     assert "spend_unattributed" in world.events()
 
 

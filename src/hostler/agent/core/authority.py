@@ -130,6 +130,7 @@ def _greet(turn: Turn, opened: LinkOpened) -> None:
     link.hello_sent_at_ms = turn.now_ms
     link.hello_session_id = opened.session_id
     link.told_inventory = state.inventory
+    link.is_notice_told = False
     link.hello_report_by_key = {key: each.report() for key, each in state.allocations.items()}
     turn.send(
         Hello(

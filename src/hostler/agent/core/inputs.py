@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -99,6 +99,13 @@ class InventoryRead(msgspec.Struct, frozen=True, kw_only=True):
     inventory: Inventory
 
 
+class NoticeRead(msgspec.Struct, frozen=True, kw_only=True):
+    """This machine is about to be taken back."""
+
+    kind: Literal["rebalance", "terminate"]
+    left_ms: int
+
+
 class SupervisorStarted(msgspec.Struct, frozen=True, kw_only=True):
     """The start is durable and a supervisor process exists."""
 
@@ -169,6 +176,7 @@ Input: TypeAlias = (
     | SessionLost
     | MessageReceived
     | InventoryRead
+    | NoticeRead
     | SupervisorStarted
     | SupervisorFailed
     | SupervisorLost

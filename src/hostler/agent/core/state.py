@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -186,6 +186,14 @@ class Link(msgspec.Struct, kw_only=True):
     answered_at_ms: int = 0
     """When the last welcome or heartbeat acknowledgement came."""
     told_inventory: Inventory | None = None
+    is_notice_told: bool = False
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """That the machine is about to be taken back."""
+
+    kind: Literal["rebalance", "terminate"]
+    ends_at_ms: int
 
 
 class Closing(msgspec.Struct, kw_only=True):
@@ -203,6 +211,7 @@ class AgentState(msgspec.Struct, kw_only=True):
     settings: AgentSettings
     started_at_ms: int = 0
     inventory: Inventory = msgspec.field(default_factory=Inventory)
+    notice: Notice | None = None
     node_epoch: int = 0
     authority_until_at_ms: int | None = None
     """`None`: never granted, and nothing was found that would need it."""

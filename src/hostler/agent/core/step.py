@@ -16,6 +16,7 @@ from hostler.agent.core.inputs import (
     LinkOpened,
     LogsFinished,
     MessageReceived,
+    NoticeRead,
     ProbeAnswered,
     ProcessSeen,
     SessionLost,
@@ -72,8 +73,8 @@ def _absorb(turn: Turn, each: Input) -> None:
             _absorb_message(turn, each.message)
         case LinkOpened() | LinkClosed() | SessionLost():
             authority.link_changed(turn, each)
-        case InventoryRead():
-            turn.state.inventory = each.inventory
+        case InventoryRead() | NoticeRead():
+            reports.machine_read(turn, each)
         case SupervisorStarted() | SupervisorFailed() | SupervisorLost() | ProcessSeen():
             allocations.process_changed(turn, each)
         case ProbeAnswered():

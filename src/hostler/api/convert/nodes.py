@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hostler.api.convert.shapes import shape
 from hostler.core.fleet import Fleet
 from hostler.core.keys import tier_key
+from hostler.core.machine_commands import stop_command_id
 from hostler.core.sizing_targets import sizes_of
 from hostler.core.uses import Replaceable, Use, replaceable_key, use_key
-from hostler.model import Node, Pool, Sizes
-from hostler.model.node import CleanUp, NodePhase, Tenant
+from hostler.model import Allocation, Lease, Node, Pool, Sizes
+from hostler.model.node import CleanUp, Drain, NodePhase, Notice, Quarantine, Tenant
 from hostler.model.pool import Offer, Tier
+from hostler.model.reason import Reason
 from hostler.wire.http import (
     BootFailureView,
     CleanUpView,
+    ClosingView,
     CordonView,
     DrainView,
     LaunchFailureView,
+    LeftView,
     NodeView,
     NoteView,
+    NoticeView,
     OfferView,
     PoolView,
+    QuarantineView,
+    StopView,
     TenantView,
     TierView,
 )
@@ -53,6 +62,83 @@ def _tenant(record: Tenant | None) -> TenantView | None:
         key=record.fairness_key,
         outcome=record.outcome,
         ended_at_ms=record.ended_at_ms,
+    )
+
+
+def _quarantine(record: Quarantine | None) -> QuarantineView | None:
+    if record is None or record.is_over:
+        return None
+    return QuarantineView(
+        cause=record.cause,
+        since_at_ms=record.since_at_ms,
+        until_at_ms=record.until_at_ms,
+        count=record.count,
+        is_on_probation=record.is_on_probation,
+        trial_id=record.trial_id,
+    )
+
+
+def _notice(record: Notice | None) -> NoticeView | None:
+    if record is None:
+        return None
+    return NoticeView(
+        kind=record.kind,
+        ends_at_ms=record.ends_at_ms,
+        source=record.source,
+        noticed_at_ms=record.noticed_at_ms,
+    )
+
+
+def _drain(fleet: Fleet, record: Node, drain: Drain) -> DrainView:
+    return DrainView(
+        by=drain.by,
+        deadline_at_ms=drain.deadline_at_ms,
+        is_forced=drain.is_forced,
+        then_retire=drain.then_retire,
+        is_overdue=drain.is_overdue,
+        is_done=drain.is_done,
+        left=[*_allocations_left(fleet, record), *_leases_left(fleet, record)],
+    )
+
+
+def _allocations_left(fleet: Fleet, record: Node) -> Iterator[LeftView]:
+    for key in fleet.index.allocations_by_node.keys(record.node_id):
+        allocation = fleet.allocations[key]
+        note = fleet.notes.get(key, {}).get("drain")
+        yield LeftView(
+            kind=Allocation.KIND,
+            id=key,
+            replica_id=allocation.replica_id,
+            phase=allocation.phase,
+            reason="" if note is None else note.reason,
+            detail="" if note is None else note.detail,
+        )
+
+
+def _leases_left(fleet: Fleet, record: Node) -> Iterator[LeftView]:
+    for key in fleet.index.leases_by_node.keys(record.node_id):
+        yield LeftView(
+            kind=Lease.KIND,
+            id=key,
+            replica_id=None,
+            phase=fleet.leases[key].phase,
+            reason=Reason.IN_USE,
+            detail="its holder has until the deadline",
+        )
+
+
+def _stop(fleet: Fleet, record: Node) -> StopView | None:
+    if record.phase is not NodePhase.STOPPING:
+        return None
+    entry = fleet.commands.get(stop_command_id(record))
+    return StopView(
+        since_at_ms=record.phase_since_at_ms,
+        is_stuck=record.is_stuck,
+        is_foreign=record.is_foreign,
+        attempt_count=0 if entry is None else entry.attempt_count,
+        next_at_ms=None if entry is None else entry.next_at_ms,
+        last_code="" if entry is None else entry.last_code,
+        last_message="" if entry is None else entry.last_message,
     )
 
 
@@ -90,14 +176,9 @@ def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
         cordon=None
         if cordon is None
         else CordonView(by=cordon.by, reason=cordon.reason, at_ms=cordon.at_ms),
-        drain=None
-        if drain is None
-        else DrainView(
-            by=drain.by,
-            deadline_at_ms=drain.deadline_at_ms,
-            then_retire=drain.then_retire,
-            is_overdue=drain.is_overdue,
-        ),
+        drain=None if drain is None else _drain(fleet, record, drain),
+        quarantine=_quarantine(record.quarantine),
+        notice=_notice(record.notice),
         retire_reason=record.retire_reason,
         is_spare=record.is_spare,
         spare_band=record.spare_band,
@@ -109,6 +190,7 @@ def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
         cleaning_count=record.cleaning_count,
         last_clean_up=_clean_up(record.last_clean_up),
         idle_since_at_ms=record.idle_since_at_ms,
+        stop=_stop(fleet, record),
         notes=notes(fleet, record.node_id),
     )
 
@@ -125,6 +207,13 @@ def pool(fleet: Fleet, record: Pool) -> PoolView:
     return PoolView(
         name=record.name,
         is_enabled=record.is_enabled,
+        closing=None
+        if record.closing is None
+        else ClosingView(
+            begun_at_ms=record.closing.begun_at_ms,
+            deadline_at_ms=record.closing.deadline_at_ms,
+            is_done=record.closing.is_done,
+        ),
         generation=record.generation,
         tiers=[_tier(fleet, record, tier) for tier in record.tiers],
         warm_count=sizes.warm_count,

@@ -24,7 +24,7 @@ from hostler.core.inputs import AgentSaidHello
 from hostler.engine.keys import NodeCredential
 from hostler.engine.translate import allocation_fact, allocation_facts, shape_of
 from hostler.model import Node
-from hostler.model.node import NodePhase
+from hostler.model.node import NodePhase, NoticeKind
 from hostler.wire.agent import (
     AgentMessage,
     AllocationReported,
@@ -37,6 +37,7 @@ from hostler.wire.agent import (
     InventoryReported,
     LogChunk,
     LogEnded,
+    NoticeReported,
     Refused,
     StreamCredit,
     Welcome,
@@ -217,6 +218,12 @@ async def _handle(links: AgentLinks, session: AgentSession, message: AgentMessag
         case InventoryReported(inventory=inventory):
             await links.engine.observe(
                 inputs.InventoryReported(node_id=session.node_id, shape=shape_of(inventory))
+            )
+        case NoticeReported(kind=kind, left_ms=left_ms):
+            await links.engine.observe(
+                inputs.NoticeReported(
+                    node_id=session.node_id, kind=NoticeKind(kind), left_ms=left_ms
+                )
             )
         case AllocationReported(report=report):
             await links.engine.observe(

@@ -4,6 +4,7 @@ from hostler.api.routes import (
     agents,
     allocations,
     bundles,
+    configuration,
     events,
     execs,
     explanations,
@@ -20,6 +21,7 @@ from hostler.api.routes import (
 
 ROUTES = [
     *system.ROUTES,
+    *configuration.ROUTES,
     *bundles.ROUTES,
     *allocations.ROUTES,
     *nodes.ROUTES,

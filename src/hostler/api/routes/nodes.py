@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from litestar import Response, get, post
 
 from hostler.api.context import Api, api_of, caller_of
@@ -21,7 +23,14 @@ from hostler.api.http import (
 )
 from hostler.base.ids import NodeId
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import CordonNode, DrainNode, LabelNode, UncordonNode
+from hostler.core.inputs import (
+    ConfirmLoss,
+    CordonNode,
+    DrainNode,
+    EndOrphan,
+    LabelNode,
+    UncordonNode,
+)
 from hostler.model import Node, Pool
 from hostler.model.node import NodePhase
 from hostler.model.token import Role
@@ -73,7 +82,10 @@ async def list_all(request: HttpRequest) -> Response[bytes]:
             return None
         return views.node(fleet, found, is_connected=api.links.is_connected(key))
 
-    return await page(request, query, lambda fleet: fleet.nodes.rows, view)
+    def keys(fleet: Fleet) -> Iterable[str]:
+        return fleet.index.nodes_by_phase.keys(phase) if phase else fleet.nodes.rows
+
+    return await page(request, query, keys, view)
 
 
 @get(
@@ -183,10 +195,49 @@ async def drain(request: HttpRequest) -> Response[bytes]:
         DrainNode(
             node_id=NodeId(node_id),
             deadline_ms=asked.deadline_ms,
+            is_forced=asked.is_forced,
             then_retire=asked.then_retire,
             **common(request, caller.principal),
         ),
     )
+    return await _view(api, node_id)
+
+
+@post(
+    "/v1/nodes/{node_id:str}/confirm-lost",
+    **described(
+        Operation(
+            summary="Say that a silent node is really gone",
+            answer=NodeView,
+            role=Role.OPERATOR,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def confirm_lost(request: HttpRequest) -> Response[bytes]:
+    """The brake on many losses does not hold it; its silence must be long enough all the same."""
+    node_id = path_text(request, "node_id")
+    api, caller = api_of(request), caller_of(request)
+    await submit(api, ConfirmLoss(node_id=NodeId(node_id), **common(request, caller.principal)))
+    return await _view(api, node_id)
+
+
+@post(
+    "/v1/nodes/{node_id:str}/end",
+    **described(
+        Operation(
+            summary="End a machine that was held back because nobody knows whose it is",
+            answer=NodeView,
+            role=Role.OPERATOR,
+            statuses=(404, 409),
+        )
+    ),
+)
+async def end(request: HttpRequest) -> Response[bytes]:
+    """It carries this fleet's label and the name of a node that the fleet never had."""
+    node_id = path_text(request, "node_id")
+    api, caller = api_of(request), caller_of(request)
+    await submit(api, EndOrphan(node_id=NodeId(node_id), **common(request, caller.principal)))
     return await _view(api, node_id)
 
 
@@ -226,4 +277,15 @@ async def get_pool(request: HttpRequest) -> Response[bytes]:
     return answer(view)
 
 
-ROUTES = [list_all, get_one, label, cordon, uncordon, drain, list_pools, get_pool]
+ROUTES = [
+    list_all,
+    get_one,
+    label,
+    cordon,
+    uncordon,
+    drain,
+    confirm_lost,
+    end,
+    list_pools,
+    get_pool,
+]

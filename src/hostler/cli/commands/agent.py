@@ -21,6 +21,7 @@ from hostler.cli.terminal import note
 
 if TYPE_CHECKING:
     from hostler.agent.main import AgentOptions
+    from hostler.agent.notices import NoticeSource
 
 JOIN_TOKEN_VARIABLE: Final = "HOSTLER_JOIN_TOKEN"
 
@@ -86,6 +87,20 @@ DeviceOption: TypeAlias = Annotated[
         help="A named thing that one job holds at a time; repeatable.",
     ),
 ]
+NoticeFileOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--notice-file", metavar="FILE", help="Says when this machine is to be taken back."
+    ),
+]
+NoticeUrlOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--notice-url", metavar="URL", help="As --notice-file; error 404 is no notice."),
+]
+NoticeHeaderOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--notice-header", metavar="NAME:VALUE", help="Sent to --notice-url."),
+]
 StopWorkOnExitOption: TypeAlias = Annotated[
     bool,
     typer.Option("--stop-work-on-exit", help="SIGTERM stops the work too, as Ctrl-C does."),
@@ -120,6 +135,9 @@ def agent(
     memory: MemoryOption = None,
     capability: CapabilityOption = None,
     device: DeviceOption = None,
+    notice_file: NoticeFileOption = None,
+    notice_url: NoticeUrlOption = None,
+    notice_header: NoticeHeaderOption = None,
     stop_work_on_exit: StopWorkOnExitOption = False,
     log_format: LogFormatOption = LogFormat.AUTO,
     verbose: VerboseOption = False,
@@ -157,6 +175,7 @@ def agent(
             device or [],
         ),
         ca_file=None if authority is None else str(authority),
+        notices=_notices(notice_file, notice_url, notice_header or []),
         is_work_stopped_on_exit=stop_work_on_exit,
     )
     for folder in _free_folders(target.url, pool, tier) if data is None else (data,):
@@ -171,6 +190,27 @@ def agent(
                 raise
             # Another agent, started in the same instant, was quicker.
     raise CommandError("too many agents run here; name a folder with --data")
+
+
+def _notices(file: Path | None, url: str | None, headers: list[str]) -> NoticeSource:
+    from hostler.agent.notices import NoticeSource
+
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise CommandError(
+            f"--notice-url {url}: an address begins with http:// or https://",
+            code=ExitCode.BAD_INPUT,
+        )
+    pairs = [header.partition(":") for header in headers]
+    if any(not name.strip() or not value.strip() for name, _, value in pairs):
+        raise CommandError(
+            "--notice-header is NAME:VALUE, such as Metadata-Flavor:Google",
+            code=ExitCode.BAD_INPUT,
+        )
+    return NoticeSource(
+        file=None if file is None else str(file),
+        url=url,
+        headers={name.strip(): value.strip() for name, _, value in pairs},
+    )
 
 
 def _check_joins(folder: Path, options: AgentOptions) -> None:

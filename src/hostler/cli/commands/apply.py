@@ -14,7 +14,7 @@ from hostler.cli.errors import CommandError, ExitCode
 from hostler.cli.output import OutputFormat, OutputOption, counted, say_data
 from hostler.cli.protection_text import protection_lines
 from hostler.cli.remote import Remote
-from hostler.cli.terminal import say
+from hostler.cli.terminal import note, say
 
 if TYPE_CHECKING:
     from hostler.client import SyncClient
@@ -126,7 +126,7 @@ def apply(
             for one in plans:
                 say(f"bundle/{one.bundle_id} {_DONE.get(one.change, one.change)}")
                 for line in protection_lines(one.protection):
-                    say(line)
+                    note(line)
     if wait:
         wait_ready(remote.patient_client, [view.bundle_id for view in views], timeout_ms)
 

@@ -79,7 +79,7 @@ _INSTEAD = {
 
 
 def _wait_gone(remote: Remote, bundle_id: str) -> None:
-    from hostler.cli.commands.nodes import POLL_S
+    from hostler.cli.draining import POLL_S
     from hostler.client import ClientError
 
     told = -1
@@ -169,7 +169,7 @@ def _bundle_and_job(remote: Remote, job: str) -> tuple[str, str]:
 
 
 def _wait_stopped(remote: Remote, bundle_id: str, job: str) -> None:
-    from hostler.cli.commands.nodes import POLL_S
+    from hostler.cli.draining import POLL_S
 
     told = -1
     while True:

@@ -1,16 +1,22 @@
-"""`hostler config`: check a configuration before a server does, and describe it to editors."""
+"""`hostler config`: check a configuration, have a server read it again, describe it to editors."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from hostler.cli import panels
-from hostler.cli.command import command, group
-from hostler.cli.output import counted
-from hostler.cli.terminal import say
+from hostler.cli.command import command, group, remote
+from hostler.cli.errors import CommandError, ExitCode
+from hostler.cli.output import OutputFormat, OutputOption, counted, say_data
+from hostler.cli.remote import Remote
+from hostler.cli.terminal import note, say
+
+if TYPE_CHECKING:
+    from hostler.wire.http import ConfigChangeView, ReloadEffectView, ReloadView
 
 
 def register(app: typer.Typer) -> None:
@@ -18,7 +24,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(_group, name="config", rich_help_panel=panels.SETTINGS)
 
 
-_group = group("Check hostler.yaml, or print its JSON Schema.")
+_group = group("Check hostler.yaml, have the server read it again, or print its JSON Schema.")
 
 
 @command(
@@ -36,16 +42,118 @@ def check(
 ) -> None:
     """Check a configuration whole, and tell every error with its line.
 
-    What only a server knows, such as whether a provider's credentials are good, is not checked.
+    Options are checked by the providers that are installed here, time zones against the zone
+    database; of each window it is told when it comes next. Whether credentials are good and hosts
+    answer is for `hostler providers check` to find out.
     """
     from hostler.cli.documents import name_of, read_text
+    from hostler.engine.config_check import check_configuration
     from hostler.wire.documents import read_config
 
-    document = read_config(read_text(file), name_of(file)).require()
+    reading = read_config(read_text(file), name_of(file))
+    document = reading.require()
+    found = check_configuration(document)
+    if found.problems:
+        raise reading.placed(found.problems)
+    for one in found.unknown:
+        note(f"{one.path}: not checked: {one.message}")
     tiers = sum(len(pool.tiers) for pool in document.pools.values())
     say(
         f"{name_of(file)} is good: {counted(len(document.pools), 'pool')}, {counted(tiers, 'tier')}"
     )
+    for window in found.next_windows:
+        told = f"; {window.note}" if window.note else ""
+        say(f"  {window.pool}: {window.window} comes {window.local} ({window.time_zone}){told}")
+
+
+@command(
+    _group,
+    "reload",
+    examples="""
+    hostler config reload --dry-run
+    hostler config reload
+    hostler config reload --yes
+    """,
+)
+@remote
+def reload(
+    remote: Remote,
+    output: OutputOption = OutputFormat.TABLE,
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Have the server read its configuration file again: all of it is applied, or nothing.
+
+    First it is shown what differs and what follows for machines and leases. Machines end at the
+    provider that made them, whatever the file says by now; what is leased is not ended by a reload,
+    but for pools that are disabled or gone: their leases may stay for `retire_notice`.
+    """
+    shown = remote.client.reload_config(is_dry_run=True)
+    is_for_people = output in (OutputFormat.TABLE, OutputFormat.WIDE)
+    if is_for_people:
+        for line in reload_lines(shown):
+            say(line)
+    if not dry_run and shown.changes:
+        if not yes and not _is_agreed():
+            raise CommandError("nothing was changed", code=ExitCode.FAILED)
+        shown = remote.client.reload_config(digest=shown.digest)
+        if is_for_people:
+            say("the configuration is in force")
+    if not is_for_people:
+        say_data(shown, output)
+
+
+def _is_agreed() -> bool:
+    if not sys.stdin.isatty():
+        raise CommandError(
+            "nobody is there to be asked, so nothing was changed",
+            code=ExitCode.BAD_INPUT,
+            hint="look with --dry-run, then say --yes",
+        )
+    return typer.confirm("Apply this?", err=True)
+
+
+def reload_lines(view: ReloadView) -> list[str]:
+    """Write what a reload changes, as a diff by path, and what follows from it."""
+    if not view.changes:
+        return ["the file says what is in force already"]
+    now = [line for one in view.changes if not one.needs_restart for line in _change(one)]
+    later = [line for one in view.changes if one.needs_restart for line in _change(one)]
+    if later:
+        later.insert(0, "only after the server is started again:")
+    effects = [_effect(one) for one in view.effects]
+    if effects:
+        effects.insert(0, "what follows at once:")
+    return [*now, *later, *effects]
+
+
+def _change(one: ConfigChangeView) -> list[str]:
+    if one.before is None:
+        return [f"+ {one.path}: {one.after}"]
+    if one.after is None:
+        return [f"- {one.path}: {one.before}"]
+    return [f"~ {one.path}: {one.before} -> {one.after}"]
+
+
+_EFFECTS: Final = {
+    "launched": ("machine", "is launched", "are launched"),
+    "retired": ("node", "goes", "go"),
+    "replaced": ("node", "is to be replaced", "are to be replaced"),
+    "drained": ("node", "is drained", "are drained"),
+    "undrained": ("node", "is no longer drained", "are no longer drained"),
+    "refused": ("waiting request", "is refused", "are refused"),
+    "asked_to_leave": ("lease", "is told when to leave", "are told when to leave"),
+}
+
+
+def _effect(one: ReloadEffectView) -> str:
+    noun, singular, plural = _EFFECTS.get(one.effect, ("thing", one.effect, one.effect))
+    told = f" ({one.reason})" if one.reason else ""
+    verb = singular if one.count == 1 else plural
+    return f"  {one.pool}: {counted(one.count, noun)} {verb}{told}"
 
 
 @command(

@@ -57,7 +57,8 @@ def get(
         typer.Argument(
             metavar="KIND",
             help="bundles, replicas, allocations, nodes, pools, leases, services, tokens,"
-            " schedules, upcoming, spend or events; singular, short forms (n, r, alloc) will do.",
+            " schedules, upcoming, spend, stuck (machines that do not end) or events; short"
+            " forms will do.",
         ),
     ],
     thing_id: Annotated[str | None, typer.Argument(metavar="ID", help="Only this one.")] = None,
@@ -116,9 +117,7 @@ def get(
             now_ms=now_ms(),
         )
         return
-    for value, flag in ((by, "--by"), (since, "--since"), (until, "--until"), (is_csv, "--csv")):
-        if value:
-            raise CommandError(f"{flag} is for spend only", code=ExitCode.BAD_INPUT)
+    _refuse_flags_of_spend(by=by, since=since, until=until, csv=is_csv)
     found, wanted_id = kind_and_id(kind, thing_id)
     filters = Filters(
         bundle=bundle, node=node, pool=pool, is_all=is_all, is_wide=output is OutputFormat.WIDE
@@ -130,6 +129,12 @@ def get(
         say_list([found.fetch(remote.client, wanted_id)], found, output, is_one=True)
     else:
         say_list(found.listed(remote.client, filters), found, output)
+
+
+def _refuse_flags_of_spend(**given: str | bool | None) -> None:
+    for name, value in given.items():
+        if value:
+            raise CommandError(f"--{name} is for spend only", code=ExitCode.BAD_INPUT)
 
 
 def _events(remote: Remote, output: OutputFormat, *, watch: bool) -> None:

@@ -1,26 +1,23 @@
-"""`hostler cordon`, `uncordon` and `drain`: looking after nodes."""
+"""`hostler cordon`, `uncordon`, `drain` and `end`: looking after nodes."""
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hostler.cli import panels
 from hostler.cli.command import command, remote
+from hostler.cli.draining import is_drained, not_empty, watch_drains
 from hostler.cli.errors import CommandError, ExitCode
+from hostler.cli.output import OutputFormat, OutputOption, say_data
 from hostler.cli.remote import Remote
 from hostler.cli.terminal import note, say
 
 if TYPE_CHECKING:
     from hostler.client import SyncClient
-    from hostler.wire.http import NodeView
 
 NodesArgument = Annotated[list[str], typer.Argument(metavar="NODE...", help="One or more nodes.")]
-
-POLL_S: Final = 0.3
-"""Between two looks at what is waited for: short for a person, nothing for a server."""
 
 
 def register(app: typer.Typer) -> None:
@@ -46,14 +43,35 @@ def register(app: typer.Typer) -> None:
     command(app, "uncordon", panel=panels.CARE, examples="hostler uncordon n-000001")(uncordon)
     command(
         app,
+        "confirm-lost",
+        panel=panels.CARE,
+        examples="hostler confirm-lost n-000001 n-000002",
+    )(confirm_lost)
+    command(
+        app,
         "drain",
         panel=panels.CARE,
         examples="""
         hostler drain n-000001
-        hostler drain n-000001 --deadline 30m --wait
+        hostler drain n-000001 --deadline 30m --force
+        hostler drain n-000001 --no-wait
         hostler drain n-000001 --retire
         """,
     )(drain)
+    command(app, "end", panel=panels.CARE, examples="hostler end n-000123")(end)
+
+
+@remote
+def end(remote: Remote, node_ids: NodesArgument) -> None:
+    """End machines that were held back because nobody knows whose they are.
+
+    `hostler get stuck` lists them: each carries this fleet's label and the name of a node that the
+    fleet never had. Another server may use the same fleet id, or an older store was restored.
+    """
+    _check_all(remote.client, node_ids)
+    for node_id in node_ids:
+        remote.client.end_orphan(node_id)
+        say(f"node/{node_id} is being ended")
 
 
 @remote
@@ -100,34 +118,68 @@ def uncordon(remote: Remote, node_ids: NodesArgument) -> None:
 
 
 @remote
+def confirm_lost(remote: Remote, node_ids: NodesArgument) -> None:
+    """Say that silent nodes are really gone, so that the brake on many losses does not hold them.
+
+    Their work is placed elsewhere as soon as their silence is long enough for that.
+    """
+    _check_all(remote.client, node_ids)
+    for node_id in node_ids:
+        remote.client.confirm_lost(node_id)
+        say(f"node/{node_id} confirmed lost")
+
+
+@remote
 def drain(
     remote: Remote,
     node_ids: NodesArgument,
     *,
     deadline: Annotated[
-        str, typer.Option("--deadline", help="Until then work may end or move by itself.")
-    ] = "5m",
+        str, typer.Option("--deadline", help="Until then everything should have left.")
+    ] = "10m",
+    force: Annotated[
+        bool, typer.Option("--force", help="At the deadline, stop what is left.")
+    ] = False,
     retire: Annotated[
         bool, typer.Option("--retire", help="Stop the machine when the node is empty.")
     ] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Return when the nodes are empty.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Show what is left until nothing is.")
+    ] = True,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Cordon nodes and move what is there elsewhere.
+    """Cordon nodes and move what is there elsewhere, replica by replica.
 
-    Jobs are stopped and placed again, one replica at a time; leases may run on. At the deadline
-    what is left is ended.
+    A job that allows it is ready in its new place before it stops in the old one; any other is
+    stopped when there is a place for it. What finds no place stays, and the reason is told: then
+    this ends with exit code 1 at the deadline, unless --force has the rest stopped. Leases may run
+    on until the deadline.
     """
     from hostler.base.units import duration_ms
 
     deadline_ms = duration_ms(deadline)
     _check_all(remote.client, node_ids)
+    views = {
+        node_id: remote.client.drain_node(
+            node_id, deadline_ms=deadline_ms, is_forced=force, then_retire=retire
+        )
+        for node_id in node_ids
+    }
+    is_data = output in (OutputFormat.JSON, OutputFormat.YAML)
     for node_id in node_ids:
-        remote.client.drain_node(node_id, deadline_ms=deadline_ms, then_retire=retire)
-        say(f"node/{node_id} draining")
+        tell = note if is_data else say
+        tell(f"node/{node_id} draining")
     if wait:
-        for node_id in node_ids:
-            _wait_empty(remote, node_id, has_to_retire=retire)
-            say(f"node/{node_id} {'retired' if retire else 'drained'}")
+        views = watch_drains(remote, node_ids, has_to_retire=retire)
+    done = [view for view in views.values() if is_drained(view, has_to_retire=retire)]
+    if is_data:
+        say_data({"items": list(views.values())}, output)
+    elif wait:
+        for view in done:
+            word = "retired" if view.phase == "retired" else "drained"
+            say(f"node/{view.node_id} {word}: nothing left")
+    if wait and len(done) < len(views):
+        raise not_empty([view for view in views.values() if view not in done])
 
 
 def _check_all(client: SyncClient, node_ids: list[str]) -> None:
@@ -136,22 +188,3 @@ def _check_all(client: SyncClient, node_ids: list[str]) -> None:
 
     for node_id in node_ids:
         NODES.fetch(client, node_id)
-
-
-def _wait_empty(remote: Remote, node_id: str, *, has_to_retire: bool) -> None:
-    told = ""
-    while True:
-        node = remote.patient_client.node(node_id)
-        if node.phase == "retired" or (not has_to_retire and _is_empty(node)):
-            return
-        if node.drain is None and node.phase == "ready":
-            raise CommandError(f"the drain of {node_id} was called off")
-        left = f"{node.allocation_count} placed, {node.lease_count} leased"
-        if left != told:
-            note(f"node/{node_id}: {node.phase}, {left}")
-            told = left
-        time.sleep(POLL_S)
-
-
-def _is_empty(node: NodeView) -> bool:
-    return node.allocation_count == 0 and node.lease_count == 0

@@ -125,7 +125,7 @@ def _steer(remote: Remote, bundle: str, steering: str, output: OutputFormat) -> 
 
 def _followed(remote: Remote, bundle: str, timeout_ms: int) -> RolloutView:
     """Tell each step of progress until it is over."""
-    from hostler.cli.commands.nodes import POLL_S
+    from hostler.cli.draining import POLL_S
 
     ends_at_ms, told = now_ms() + timeout_ms, ""
     while True:

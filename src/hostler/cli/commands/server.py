@@ -64,6 +64,7 @@ class Options:
         is_for_people: Greet on standard error; programs read the log instead.
     """
 
+    config: Path
     reading: Reading[ConfigDocument]
     bind: str
     port: int
@@ -124,6 +125,8 @@ def server(
     Ctrl-C stops the server and the machines that it made out of processes on this host. SIGTERM
     stops the server alone: machines and their work go on, and the next server takes them over. A
     second Ctrl-C ends at once.
+
+    SIGHUP reads the configuration again, as `hostler config reload` does.
     """
     from hostler.api.serve import run
 
@@ -160,6 +163,7 @@ def _options(
     beside = config.parent
     tls = document.server.tls
     options = Options(
+        config=config,
         reading=reading,
         bind=bind or document.server.bind,
         port=document.server.port if port is None else port,
@@ -223,6 +227,7 @@ async def _serve(options: Options) -> None:
 
 async def _serve_on(options: Options, listening: Listening) -> tuple[signal.Signals | None, str]:
     """Serve on a port that is ours; return the signal that ended it, and the fleet's id."""
+    from hostler.api.configuration import ConfigurationFile
     from hostler.api.links.links import AgentLinks
     from hostler.api.serve import ensure_admin, serve
     from hostler.engine.assemble import EngineOptions, assemble
@@ -247,7 +252,11 @@ async def _serve_on(options: Options, listening: Listening) -> tuple[signal.Sign
             note(line)
 
     ended_by = await serve(
-        engine, links, listening, on_ready=say_ready if options.is_for_people else None
+        engine,
+        links,
+        listening,
+        on_ready=say_ready if options.is_for_people else None,
+        configuration=ConfigurationFile(options.config, options.document),
     )
     return ended_by, fleet_id or ""
 

@@ -29,17 +29,20 @@ from hostler.core.inputs import (
     AnyInput,
     ApplyConfiguration,
     CommandSettled,
+    ConfirmLoss,
     ContactResumed,
     CordonNode,
     CreateToken,
     DeleteBundle,
     DrainNode,
+    EndOrphan,
     ExtendLease,
     FullScan,
     HeartbeatLease,
     InventoryReported,
     JoinAgent,
     LabelNode,
+    NoticeReported,
     ReleaseLease,
     Request,
     ResetBundle,
@@ -101,8 +104,12 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
             nodes.uncordon(txn, one)
         case DrainNode():
             nodes.drain(txn, one)
+        case EndOrphan():
+            nodes.end_orphan(txn, one)
         case RetryGrowth():
             growth.retry(txn, one)
+        case ConfirmLoss():
+            nodes.confirm_loss(txn, one)
         case AcquireLease():
             acquiring.acquire(txn, one)
         case CreateToken():
@@ -115,6 +122,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
             agents.hello(txn, one)
         case InventoryReported():
             agents.inventory(txn, one)
+        case NoticeReported():
+            agents.notice(txn, one)
         case AllocationReported():
             agents.allocation(txn, one)
         case SilenceNoticed():

@@ -8,13 +8,14 @@ from msgspec.structs import replace
 
 from hostler.base.ids import NodeId
 from hostler.core import outbox
-from hostler.core.absorb import reports
+from hostler.core.absorb import notices, reports
 from hostler.core.inputs import (
     AgentSaidHello,
     AllocationReported,
     ContactResumed,
     InventoryReported,
     JoinAgent,
+    NoticeReported,
     SilenceNoticed,
 )
 from hostler.core.keys import tier_key
@@ -162,6 +163,13 @@ def inventory(txn: Txn, one: InventoryReported) -> None:
     node = txn.fleet.nodes.get(one.node_id)
     if node is not None and node.phase is not NodePhase.RETIRED:
         txn.put(_with_shape(node, one.shape))
+
+
+def notice(txn: Txn, one: NoticeReported) -> None:
+    """Take in that a node's machine is about to be taken back."""
+    node = txn.fleet.nodes.get(one.node_id)
+    if node is not None:
+        notices.told(txn, node, one.kind, txn.now_ms + max(0, one.left_ms), "agent")
 
 
 def _with_shape(node: Node, shape: Shape | None) -> Node:

@@ -100,7 +100,8 @@ def _put_budgets(txn: Txn, budgets: Iterable[Budget]) -> bool:
 def _put_pool(txn: Txn, pool: Pool) -> bool:
     before = txn.fleet.pools.get(pool.name)
     generation = 1 if before is None else before.generation
-    wanted = replace(pool, generation=generation)
+    closing = None if before is None else before.closing  # the controller's own
+    wanted = replace(pool, generation=generation, closing=closing)
     if wanted == before:
         return False
     txn.put(replace(wanted, generation=generation + (before is not None)))

@@ -63,6 +63,14 @@ def _settings(settings: FleetSettings) -> Iterator[Problem]:
         ("exclusion_ms", 0),
     ):
         yield from _at_least(f"{at}.recovery.{name}", getattr(recovery, name), least)
+    for name, least in (
+        ("rejection_count_max", 1),
+        ("rejection_window_ms", 1),
+        ("pause_ms", 0),
+        ("pause_ms_max", 0),
+        ("forget_ms", 0),
+    ):
+        yield from _at_least(f"{at}.quarantine.{name}", getattr(settings.quarantine, name), least)
     preemption = settings.preemption
     for name, least in (
         ("after_ms", 0),

@@ -6,19 +6,18 @@ a record at once, whose only way is out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Sequence
 
 from hostler.base.ids import NodeId
 from hostler.core import outbox
+from hostler.core.absorb import notices
 from hostler.core.events import EventKind
-from hostler.core.machine_commands import launch_command_id
+from hostler.core.machine_commands import has_machine, launch_command_id
 from hostler.core.machine_fact import MachineFact
 from hostler.core.txn import Txn
 from hostler.model import Node
+from hostler.model.command import CheckMachine
 from hostler.model.node import NodePhase, NodeTrigger, Origin, RetireReason
-
-_WITH_MACHINE: Final = (NodePhase.STARTING, NodePhase.READY, NodePhase.DRAINING)
 
 
 def launched(txn: Txn, node_id: NodeId, fact: MachineFact) -> None:
@@ -82,6 +81,14 @@ def _is_known(txn: Txn, provider: str, fact: MachineFact) -> bool:
     )
 
 
+def noticed(txn: Txn, provider: str, fact: MachineFact) -> None:
+    """Take in that a provider is about to take a machine back."""
+    if fact.notice is None:
+        return
+    for key in txn.fleet.index.nodes_by_machine.keys(f"{provider}/{fact.machine_id}"):
+        notices.told(txn, txn.fleet.nodes[key], fact.notice, fact.ends_at_ms, "provider")
+
+
 def _provider_of(txn: Txn, fact: MachineFact) -> str:
     pool = txn.fleet.pools.get(fact.pool)
     tier = None if pool is None else pool.tier(fact.tier)
@@ -99,6 +106,16 @@ def began_at_ms(txn: Txn, fact: MachineFact) -> int:
     """Return since when a machine costs, by its provider's word where that can be."""
     told_at_ms = fact.created_at_ms if fact.started_at_ms is None else fact.started_at_ms
     return min(told_at_ms, txn.now_ms) if told_at_ms > 0 else txn.now_ms
+
+
+def checked(
+    txn: Txn, command: CheckMachine, facts: Sequence[MachineFact], ended_at_ms: int | None
+) -> None:
+    """Write down what a provider says when it is asked about one machine."""
+    if not facts:
+        is_gone(txn, command.node_id, ended_at_ms)
+    for fact in facts:
+        noticed(txn, command.provider, fact)
 
 
 def listed(txn: Txn, provider: str, asked_at_ms: int, facts: Iterable[MachineFact]) -> None:
@@ -124,7 +141,7 @@ def listed(txn: Txn, provider: str, asked_at_ms: int, facts: Iterable[MachineFac
     for key in txn.fleet.index.nodes_by_provider.keys(provider):
         node = txn.fleet.nodes[key]
         machine_id = node.machine_id
-        if machine_id is None or node.phase not in _WITH_MACHINE or node.origin is Origin.JOINED:
+        if machine_id is None or node.origin is Origin.JOINED or not has_machine(node):
             continue
         if machine_id not in present and node.phase_since_at_ms < asked_at_ms:
             counts[str(machine_id)] = state.absent_list_counts.get(machine_id, 0) + 1
@@ -167,6 +184,7 @@ def _seen(txn: Txn, provider: str, fact: MachineFact) -> None:
     """Match one listed machine with its node, or adopt it as an orphan once it is old enough."""
     fleet = txn.fleet
     if _is_known(txn, provider, fact):
+        noticed(txn, provider, fact)
         return
     node = fleet.nodes.get(fact.node_id)
     if node is not None and node.phase is not NodePhase.RETIRED and node.machine_id is None:
@@ -175,9 +193,35 @@ def _seen(txn: Txn, provider: str, fact: MachineFact) -> None:
         launched(txn, node.node_id, fact)
         return
     grace_ms = 0 if fleet.settings is None else fleet.settings.orphan_grace_ms
-    is_retired = node is not None and node.phase is NodePhase.RETIRED
-    if is_retired or fact.created_at_ms + grace_ms <= txn.now_ms:
-        adopt_orphan(txn, provider, fact)
+    ended_at_ms = _ended_at_ms(txn, provider, fact)
+    if ended_at_ms is not None:
+        # Its provider has said by name that it is gone; a list may still have it for a while.
+        is_due = ended_at_ms + grace_ms <= txn.now_ms
+    else:
+        is_retired = node is not None and node.phase is NodePhase.RETIRED
+        is_due = is_retired or fact.created_at_ms + grace_ms <= txn.now_ms
+    if is_due:
+        adopt_orphan(txn, provider, fact, is_foreign=not _was_ours(txn, fact.node_id))
+
+
+def _was_ours(txn: Txn, node_id: str | None) -> bool:
+    """Say whether the fleet has ever had a node of that name, as far as its records go back."""
+    if node_id is None or node_id in txn.fleet.nodes:
+        return node_id is not None
+    prefix, _, number = node_id.partition("-")
+    counter = txn.fleet.counters.get(prefix)
+    return (
+        prefix == "n"
+        and number.isdigit()
+        and counter is not None
+        and (int(number) <= counter.value)
+    )
+
+
+def _ended_at_ms(txn: Txn, provider: str, fact: MachineFact) -> int | None:
+    """Return when the last node that stood for a machine was retired, if any is remembered."""
+    keys = txn.fleet.index.nodes_by_machine.keys(f"{provider}/{fact.machine_id}")
+    return max((txn.fleet.nodes[key].phase_since_at_ms for key in keys), default=None)
 
 
 def _unbilled_from_ms(txn: Txn, former: Node | None, fact: MachineFact) -> int:
@@ -190,14 +234,17 @@ def _unbilled_from_ms(txn: Txn, former: Node | None, fact: MachineFact) -> int:
     return min(began_ms + former.metered_until_ms - former.metered_from_ms, txn.now_ms)
 
 
-def adopt_orphan(txn: Txn, provider: str, fact: MachineFact) -> Node:
-    """Give a machine that nobody stands for a record, whose only way is out."""
+def adopt_orphan(txn: Txn, provider: str, fact: MachineFact, *, is_foreign: bool = False) -> Node:
+    """Give a machine that nobody stands for a record, whose only way is out.
+
+    One that is foreign counts in no pool, and waits for an operator's word.
+    """
     former = txn.fleet.nodes.get(fact.node_id)
     node = txn.put(
         Node(
             node_id=NodeId(txn.mint("n")),
-            pool=fact.pool,
-            tier=fact.tier,
+            pool="" if is_foreign else fact.pool,
+            tier="" if is_foreign else fact.tier,
             provider=provider,
             offer="" if former is None else former.offer,
             price_microusd_per_hour=0 if former is None else former.price_microusd_per_hour,
@@ -211,6 +258,7 @@ def adopt_orphan(txn: Txn, provider: str, fact: MachineFact) -> Node:
             hostname=fact.hostname,
             health_since_at_ms=txn.now_ms,
             retire_reason=RetireReason.ORPHAN,
+            is_foreign=is_foreign,
         )
     )
     txn.emit(
@@ -219,5 +267,6 @@ def adopt_orphan(txn: Txn, provider: str, fact: MachineFact) -> Node:
         machine=fact.machine_id,
         provider=provider,
         label_node=fact.node_id,
+        is_foreign=is_foreign,
     )
     return node

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from hostler.base.ids import NodeId
 from hostler.core.events import EventKind
-from hostler.core.inputs import CordonNode, DrainNode, LabelNode, UncordonNode
+from hostler.core.inputs import (
+    ConfirmLoss,
+    CordonNode,
+    DrainNode,
+    EndOrphan,
+    LabelNode,
+    UncordonNode,
+)
+from hostler.core.leaving import call_off
 from hostler.core.limits import LABEL_COUNT_MAX
 from hostler.core.txn import Txn
 from hostler.model import Node
-from hostler.model.node import Cordon, Drain, NodePhase
+from hostler.model.node import Cordon, Drain, NodePhase, Origin
 
 _LEAVING: Final = (NodePhase.STOPPING, NodePhase.RETIRED)
 
@@ -53,7 +63,7 @@ def label(txn: Txn, one: LabelNode) -> None:
 
 
 def uncordon(txn: Txn, one: UncordonNode) -> None:
-    """Let new work onto a node again, and end its drain."""
+    """Let new work onto a node again, and end its drain and its quarantine."""
     node = _wanted(txn, one.request_id, one.node_id)
     if node is None:
         return
@@ -65,10 +75,15 @@ def uncordon(txn: Txn, one: UncordonNode) -> None:
             is_conflict=True,
         )
         return
-    is_repeat = node.cordon is None and node.drain is None
+    trusted = node.quarantine
+    if trusted is not None and not trusted.is_over:
+        trusted = replace(trusted, trial_id=None, over_at_ms=txn.now_ms)
+    is_repeat = node.cordon is None and node.drain is None and trusted is node.quarantine
     txn.accept(one.request_id, node.node_id, is_repeat=is_repeat)
     if not is_repeat:
-        txn.change(node, cordon=None, drain=None)
+        txn.change(node, cordon=None, drain=None, notice=None, quarantine=trusted)
+        for key in txn.fleet.index.allocations_by_node.keys(node.node_id):
+            call_off(txn, txn.fleet.allocations[key])
         for key in txn.fleet.index.leases_by_node.keys(node.node_id):
             lease = txn.fleet.leases[key]
             txn.change(lease, retiring_at_ms=None, retiring_at_ms_max=None)
@@ -91,7 +106,10 @@ def drain(txn: Txn, one: DrainNode) -> None:
         node,
         cordon=node.cordon or Cordon(by=by, reason="drain", at_ms=txn.now_ms),
         drain=Drain(
-            by=by, deadline_at_ms=txn.now_ms + one.deadline_ms, then_retire=one.then_retire
+            by=by,
+            deadline_at_ms=txn.now_ms + one.deadline_ms,
+            is_forced=one.is_forced,
+            then_retire=one.then_retire,
         ),
     )
     txn.accept(one.request_id, node.node_id)
@@ -101,6 +119,47 @@ def drain(txn: Txn, one: DrainNode) -> None:
         deadline_ms=one.deadline_ms,
         then_retire=one.then_retire,
     )
+
+
+def confirm_loss(txn: Txn, one: ConfirmLoss) -> None:
+    """Let the brake not hold a silent node. It is lost no sooner than its silence allows."""
+    node = _wanted(txn, one.request_id, one.node_id)
+    if node is None:
+        return
+    if node.silent_since_at_ms is None:
+        txn.refuse(
+            one.request_id, "node_not_silent", f"node {node.node_id} is heard of", is_conflict=True
+        )
+        return
+    txn.accept(one.request_id, node.node_id, is_repeat=node.is_loss_confirmed)
+    txn.change(node, is_loss_confirmed=True, loss_held_until_at_ms=None)
+
+
+def end_orphan(txn: Txn, one: EndOrphan) -> None:
+    """Take an operator's word that a machine which bears our label is ours to end."""
+    node = txn.fleet.nodes.get(one.node_id)
+    if node is None:
+        txn.refuse(
+            one.request_id, "node_not_found", f"there is no node {one.node_id!r}", is_missing=True
+        )
+        return
+    if node.origin is not Origin.ORPHAN:
+        txn.refuse(
+            one.request_id,
+            "node_not_orphan",
+            f"node {node.node_id} is no orphan: drain it with --retire to end its machine",
+            is_conflict=True,
+        )
+        return
+    txn.accept(one.request_id, node.node_id, is_repeat=not node.is_foreign)
+    if node.is_foreign:
+        txn.change(node, is_foreign=False, phase_since_at_ms=txn.now_ms)
+        txn.emit(
+            EventKind.ORPHAN_END_REQUESTED,
+            {"node": node.node_id, "principal": one.principal},
+            machine=node.machine_id,
+            provider=node.provider,
+        )
 
 
 def _wanted(txn: Txn, request_id: str, node_id: NodeId) -> Node | None:

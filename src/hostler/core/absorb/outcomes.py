@@ -70,8 +70,7 @@ def _succeeded(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> None:
         case StopMachine():
             machines.is_gone(txn, command.node_id, outcome.ended_at_ms)
         case CheckMachine():
-            if not facts:
-                machines.is_gone(txn, command.node_id, outcome.ended_at_ms)
+            machines.checked(txn, command, facts, outcome.ended_at_ms)
         case ListMachines():
             machines.listed(txn, command.provider, entry.created_at_ms, facts)
         case StartAllocation():

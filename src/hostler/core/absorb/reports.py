@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from hostler.core import holds
+from hostler.core.allocation_fact import AllocationFact
 from hostler.core.events import EventKind
-from hostler.core.inputs import AllocationFact
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Node
 from hostler.model.allocation import AllocationPhase, AllocationTrigger, EndCause, Ended

@@ -1,16 +1,16 @@
 """Drain: empties the nodes that an operator, or their retirement, wants empty.
 
 Reads:    nodes, allocations, replicas, bundles.
-Writes:   allocations (asked to stop), leases (how long they may stay), nodes (how far it is).
+Writes:   allocations (asked to stop), replicas (a second place; room that is kept), leases (how
+          long they may stay), nodes (how far it is; launched for what must leave).
 Sends:    StopAllocation (through holds).
 Keeps:    INV-DRAIN-1 (a finished drain is of a node that was empty).
-Waits on: Reason.IN_USE, Reason.DISRUPTION_BUDGET, Reason.SIBLINGS_UNSETTLED.
+Waits on: Reason.IN_USE for the node; for each allocation whatever `core.leaving` says.
 
 Leases are waited for: each is told until when it may stay, and ended then by leasing. Whose node
 goes because it can no longer be trusted, or was held for the last time, may stay for as long as it
-likes (L-127). Allocations are asked to stop, and recovery places them elsewhere, as far as
-`core.disruption` lets them be disturbed: a pair is not taken down by draining both of its nodes. At
-the deadline, where there is one, nothing is waited for any more.
+likes (L-127). Allocations leave one by one, gold first (`core.leaving`): what finds no place stays.
+At the deadline that is said; where the drain is forced, what is left is stopped then.
 """
 
 from __future__ import annotations
@@ -20,20 +20,19 @@ from typing import Final
 from msgspec.structs import replace
 
 from hostler.core import holds
-from hostler.core.disruption import hindrance
 from hostler.core.events import EventKind
+from hostler.core.leaving import PATIENCE_MS, leave
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Bundle, Node, Pool, Replica
-from hostler.model.allocation import AllocationPhase
-from hostler.model.node import Drain, Health, NodePhase, RetireReason
+from hostler.model.node import Drain, Health, NodePhase, NoticeKind, RetireReason
 from hostler.model.reason import Reason
-from hostler.model.replica import MigrationCause
 
 READS: Final = (Node, Allocation, Replica, Bundle)
 
 _LAST_MAY_FINISH: Final = (RetireReason.POISONED, RetireReason.USED_UP)
 
-_DRAIN: Final = MigrationCause.DRAIN
+_WHY: Final = "drain"
+"""What an allocation is told to stop for."""
 
 
 def reconcile(txn: Txn) -> None:
@@ -43,10 +42,9 @@ def reconcile(txn: Txn) -> None:
     if not draining:
         return
     changed = set(txn.changed_keys(Node))
-    may_any_move = any(txn.changed_keys(kind) for kind in (Allocation, Replica, Bundle))
     for key in draining:
         node = fleet.nodes[key]
-        if key in changed or (may_any_move and node.allocation_count):
+        if key in changed or node.allocation_count:  # room elsewhere may be what has changed
             _drain(txn, node)
 
 
@@ -60,32 +58,56 @@ def _drain(txn: Txn, node: Node) -> None:
 
 
 def _empty(txn: Txn, node: Node) -> Node:
-    """Ask what may leave to leave, or at the deadline everything; return the node after that."""
+    """Ask what may leave to leave; return the node after that."""
     fleet = txn.fleet
     txn.note(
         node.node_id,
         Reason.IN_USE,
         f"{node.lease_count} leases and {node.allocation_count} allocations are left",
     )
-    is_forced = node.drain is not None and node.drain.deadline_at_ms <= txn.now_ms
-    if node.drain is not None and is_forced:
-        _say_overdue(txn, node, node.drain)
+    drain = node.drain
+    is_over = drain is not None and drain.deadline_at_ms <= txn.now_ms
+    if drain is not None and is_over:
+        _say_overdue(txn, node, drain)
     wake_at_ms: int | None = None
-    for key in fleet.index.allocations_by_node.keys(node.node_id):
-        allocation = fleet.allocations[key]
-        if allocation.phase is AllocationPhase.STOPPING or allocation.is_service:
+    keys = fleet.index.allocations_by_node.keys(node.node_id)
+    for allocation in sorted((fleet.allocations[key] for key in keys), key=_urgency):
+        if allocation.is_service:
             continue
-        hindered = None if is_forced else hindrance(txn, allocation, _DRAIN, has_gap=True)
-        if hindered is None:
-            holds.request_stop(txn, allocation, "drain")
+        if is_over and drain is not None and drain.is_forced:
+            holds.request_stop(txn, allocation, _WHY)
             continue
-        txn.note(key, hindered.reason, hindered.detail)
-        if hindered.until_at_ms is not None:
-            wake_at_ms = min(wake_at_ms or hindered.until_at_ms, hindered.until_at_ms)
+        within_ms = _within_ms(txn, node)
+        stuck = leave(
+            txn, allocation, within_ms=within_ms, why=_WHY, is_chosen=not _is_ending(node)
+        )
+        if stuck is None:
+            txn.clear_note(allocation.allocation_id)
+            continue
+        txn.note(allocation.allocation_id, stuck.reason, stuck.detail)
+        if stuck.until_at_ms is not None:
+            wake_at_ms = min(wake_at_ms or stuck.until_at_ms, stuck.until_at_ms)
     if wake_at_ms is not None:
         txn.wake(node, wake_at_ms)
     _tell_holders(txn, node)
     return fleet.nodes[node.node_id]
+
+
+def _is_ending(node: Node) -> bool:
+    """Say whether the node's machine ends anyway: no budget can ask for it to be spared."""
+    return node.notice is not None and node.notice.kind is NoticeKind.TERMINATE
+
+
+def _urgency(allocation: Allocation) -> tuple[int, str]:
+    return allocation.band.rank, allocation.allocation_id
+
+
+def _within_ms(txn: Txn, node: Node) -> int:
+    """Return how long a second copy may take: past a deadline that forces nothing, as ever."""
+    drain = node.drain
+    if drain is None or drain.deadline_at_ms <= txn.now_ms:
+        return PATIENCE_MS
+    return min(PATIENCE_MS, drain.deadline_at_ms - txn.now_ms) if drain.is_forced else PATIENCE_MS
 
 
 def _tell_holders(txn: Txn, node: Node) -> None:
@@ -135,7 +157,7 @@ def _finish(txn: Txn, node: Node, drain: Drain) -> None:
     if drain.then_retire and reason is None:
         reason = RetireReason.OPERATOR
     txn.change(node, drain=replace(drain, is_done=True), retire_reason=reason)
-    if node.phase is NodePhase.READY:
+    if node.phase is not NodePhase.DRAINING:
         txn.emit(
             EventKind.NODE_DRAINED,
             {"node": node.node_id, "pool": node.pool},

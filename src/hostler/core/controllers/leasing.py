@@ -28,6 +28,7 @@ from hostler.core.holds import grant_lease, settle_lease
 from hostler.core.provider_pauses import pools_of_cooldown
 from hostler.core.slot_choice import slot_for
 from hostler.core.slots import could_ever_fit, may_serve_again
+from hostler.core.surplus import has_idle_surplus
 from hostler.core.txn import Txn
 from hostler.core.waiting import why_waiting
 from hostler.model import Breaker, Budget, Cooldown, Lease, Node, Pool
@@ -152,6 +153,8 @@ def _serve(txn: Txn, name: str) -> None:
                 f"pool {name} takes no new work",
             )
         return
+    if has_idle_surplus(fleet, pool):
+        return  # sizing lets it go within the step: a lowered maximum is kept, whatever the demand
     while _grant_next(txn, pool):
         pass
 

@@ -8,7 +8,8 @@ Waits on: Reason.SILENT, Reason.MASS_LOSS_BRAKE.
 
 Silence is counted from the record, which counts only what was listened to. Many nodes falling
 silent at once say more about us than about them, so only so many may be lost in a window; a
-machine that its provider says is gone is not silent but dead, and is not held back.
+machine that its provider says is gone is not silent but dead, and is not held back. A provider that
+says so while the agent speaks is not believed.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def reconcile(txn: Txn) -> None:
     for node in txn.changed(Node):
         if _is_well(node) or node.phase in _UNTOUCHED:
             continue
-        if node.is_machine_gone:
+        if node.is_machine_gone and _is_heard(node):
+            _doubt_gone(txn, node)
+        elif node.is_machine_gone:
             _machine_gone(txn, node)
         elif node.phase not in _LISTENED_TO:
             continue
@@ -63,7 +66,11 @@ def _heard(txn: Txn, node: Node) -> None:
     """Trust a node again."""
     outbox.withdraw(txn, check_command_id(node))
     txn.clear_note(node.node_id)
-    changes = {"checked_at_ms": None, "loss_held_until_at_ms": None}
+    changes = {
+        "checked_at_ms": None,
+        "loss_held_until_at_ms": None,
+        "is_loss_confirmed": False,
+    }
     if node.health is Health.LIVE:
         txn.change(node, **changes)
         return
@@ -86,7 +93,8 @@ def _silent(txn: Txn, settings: Settings, node: Node, brake: _Brake) -> None:
             silent_ms=silent_ms,
         )
     if node.health is Health.SUSPECT and _is_due(txn, silence.judge_at_ms(settings, node)):
-        node = brake.hold(node) if brake.is_on() else _lose(txn, node, silent_ms)
+        is_held = brake.is_on() and not node.is_loss_confirmed
+        node = brake.hold(node) if is_held else _lose(txn, node, silent_ms)
     if _is_due(txn, silence.check_at_ms(settings, node)):
         send_check(txn, txn.change(node, checked_at_ms=txn.now_ms))
 
@@ -111,6 +119,7 @@ def _lose(txn: Txn, node: Node, silent_ms: int) -> Node:
         epoch=node.epoch + 1,
         checked_at_ms=None,
         loss_held_until_at_ms=None,
+        is_loss_confirmed=False,
     )
 
 
@@ -133,6 +142,36 @@ def _machine_gone(txn: Txn, node: Node) -> None:
         epoch=node.epoch + 1,
         silent_since_at_ms=None,
         retire_reason=reason,
+    )
+
+
+def _is_heard(node: Node) -> bool:
+    """Say whether the agent speaks at present, as far as we have noticed."""
+    return (
+        node.phase in _LISTENED_TO
+        and node.health is Health.LIVE
+        and node.silent_since_at_ms is None
+    )
+
+
+def _doubt_gone(txn: Txn, node: Node) -> None:
+    """Believe an agent that speaks more than a provider that says its machine is gone.
+
+    If it falls silent, the provider is asked again, and then believed.
+    """
+    outbox.withdraw(txn, check_command_id(node))
+    if node.gone_doubted_at_ms is None:
+        txn.emit(
+            EventKind.NODE_GONE_DOUBTED,
+            {"node": node.node_id, "pool": node.pool},
+            provider=node.provider,
+            machine=node.machine_id,
+        )
+    txn.change(
+        node,
+        is_machine_gone=False,
+        checked_at_ms=None,
+        gone_doubted_at_ms=node.gone_doubted_at_ms or txn.now_ms,
     )
 
 

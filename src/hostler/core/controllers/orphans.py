@@ -1,13 +1,14 @@
 """Orphans: asks every provider in use for all machines of ours, and doubts the ones it misses.
 
-Reads:    providers, pools, nodes.
+Reads:    providers, pools, nodes, settings.
 Writes:   providers (who is in use, when the next list is due, who was asked about).
 Sends:    ListMachines, CheckMachine.
 Keeps:    INV-PROVIDER-1 (every provider that may have a machine of ours is asked for its list).
 Waits on: nothing that people ask about.
 
 What a list says is compared with our records where it is absorbed. A machine that is listed and
-that no node stands for gets a record and is retired like any other. One that complete lists in a
+that no node stands for gets a record and is retired like any other, unless it bears the name of a
+node that this fleet never had: then it waits for an operator's word. One that complete lists in a
 row have missed is not thereby gone: its provider is asked about it by name.
 """
 
@@ -16,15 +17,12 @@ from __future__ import annotations
 from typing import Final
 
 from hostler.core import limits, outbox
-from hostler.core.machine_commands import send_check
+from hostler.core.machine_commands import has_machine, send_check
 from hostler.core.txn import Txn
-from hostler.model import Node, Pool, ProviderState
+from hostler.model import Node, Pool, ProviderState, Settings
 from hostler.model.command import ListMachines
-from hostler.model.node import NodePhase
 
-READS: Final = (ProviderState, Pool, Node)
-
-_WITH_MACHINE: Final = (NodePhase.STARTING, NodePhase.READY, NodePhase.DRAINING)
+READS: Final = (ProviderState, Pool, Node, Settings)
 
 
 def reconcile(txn: Txn) -> None:
@@ -36,6 +34,9 @@ def reconcile(txn: Txn) -> None:
     for node in txn.changed(Node):
         if node.provider and node.provider not in known and node.is_paid:
             _meet(txn, node.provider)
+    for settings in txn.changed(Settings):
+        for state in list(known.in_order()):
+            _list_sooner(txn, state, settings)
     for state in txn.changed(ProviderState):
         _doubt(txn, state)
         if state.launch_next_at_ms is not None and state.launch_next_at_ms <= txn.now_ms:
@@ -48,6 +49,12 @@ def _meet(txn: Txn, provider: str) -> None:
     """Begin to list a provider, now."""
     if provider and provider not in txn.fleet.providers:
         _list(txn, ProviderState(name=provider, next_list_at_ms=txn.now_ms))
+
+
+def _list_sooner(txn: Txn, state: ProviderState, settings: Settings) -> None:
+    """Let a shorter interval hold from now on, and not only after the list that was due."""
+    next_at_ms = min(state.next_list_at_ms, txn.now_ms + settings.list_every_ms)
+    txn.change(state, next_list_at_ms=next_at_ms)
 
 
 def _list(txn: Txn, state: ProviderState) -> None:
@@ -92,5 +99,5 @@ def _doubt(txn: Txn, state: ProviderState) -> None:
     for machine_id in missed:
         for key in txn.fleet.index.nodes_by_machine.keys(f"{state.name}/{machine_id}"):
             node = txn.fleet.nodes[key]
-            if node.phase in _WITH_MACHINE:
+            if has_machine(node):
                 send_check(txn, node)

@@ -30,7 +30,13 @@ from hostler.core.placement.places import hold_of, live_on
 from hostler.core.placement.room import free_room
 from hostler.core.placement.walk import Option, Verdict, degraded_by
 from hostler.core.txn import Txn
-from hostler.core.victims import Victims, beside_claims, is_leaving, other_claims
+from hostler.core.victims import (
+    Victims,
+    beside_claims,
+    is_leaving,
+    other_claims,
+    with_kept_room,
+)
 from hostler.model import Allocation, Bundle, Node, Pool, Replica, Settings
 from hostler.model.bundle import Job
 from hostler.model.reason import Reason
@@ -118,16 +124,16 @@ def _follow_claim(txn: Txn, replica: Replica) -> None:
         return
     spec = _spec_of(txn, replica)
     node = txn.fleet.nodes.get(claim.node_id)
-    if replica.phase is not ReplicaPhase.PENDING or spec is None or node is None:
+    if replica.kept_room is None or spec is None or node is None:
         claims.end(txn, replica, f"the replica is {replica.phase.value}")
         return
     demand = demand_of(txn.fleet, *spec, replica, txn.now_ms)
     place = txn.fleet.index.places.of(txn.fleet, node.node_id)
-    others = [
-        *(hold_of(each) for each in live_on(txn.fleet, node.node_id)),
-        *other_claims(txn, node, replica),
-    ]
-    with_room = msgspec.structs.replace(place, room=free_room(node.shape, others))
+    if replica.phase is ReplicaPhase.PLACED:
+        if claim.until_at_ms <= txn.now_ms or place.standing:
+            claims.end(txn, replica, f"{claim.node_id} does not take it in time")
+        return
+    with_room = with_kept_room(txn, place, replica)
     if next(refusals(demand, with_room), None) is None:
         _take(txn, replica, spec, demand, with_room)
         return

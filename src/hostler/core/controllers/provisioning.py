@@ -171,5 +171,9 @@ def _came(txn: Txn, node: Node) -> None:
     if pause is not None and node.phase_since_at_ms > pause.failed_at_ms:
         txn.remove(pause)
     cooldown = txn.fleet.cooldowns.get(offer_key(node.pool, node.tier, node.offer))
-    if cooldown is not None and node.phase_since_at_ms > cooldown.failed_at_ms:
+    if (
+        cooldown is not None
+        and node.phase_since_at_ms > cooldown.failed_at_ms
+        and cooldown.code != "interrupted"  # that one boots says nothing of how long it is ours
+    ):
         txn.remove(cooldown)

@@ -5,18 +5,19 @@ Writes:   nodes (READY to DRAINING to STOPPING to RETIRED; STARTING to STOPPING)
           (ended, of nodes that never came or are gone).
 Sends:    StopMachine.
 Keeps:    INV-NODE-5 (a machine that is to go is being stopped until its provider says gone).
-Waits on: Reason.IN_USE, Reason.STOP_UNCONFIRMED.
+Waits on: Reason.IN_USE, Reason.STOP_UNCONFIRMED, Reason.FOREIGN_MACHINE.
 
 `retire_reason` is all that says that a node shall go. Drain empties it meanwhile. Only the
 provider's word ends a machine's record: until then it is counted and paid for. A machine that
-joined by itself is nobody's to stop: its node retires once nothing is held there.
+joined by itself is nobody's to stop: its node retires once nothing is held there. One whose label
+names a node that this fleet never had is stopped when an operator has said that it is ours.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from hostler.core import holds, outbox
+from hostler.core import holds, limits, outbox
 from hostler.core.events import EventKind
 from hostler.core.machine_commands import check_command_id, send_stop, stop_command_id
 from hostler.core.txn import Txn
@@ -76,8 +77,32 @@ def _stop(txn: Txn, node: Node) -> None:
     if node.is_machine_gone or not _is_ours_to_stop(node):
         _retire(txn, node)
         return
+    if node.is_foreign:
+        txn.note(
+            node.node_id,
+            Reason.FOREIGN_MACHINE,
+            f"{node.machine_id} of {node.provider} is labelled as a node that we never had",
+        )
+        return
     txn.note(node.node_id, Reason.STOP_UNCONFIRMED, f"{node.provider} has not said gone")
     send_stop(txn, node)
+    if not node.is_stuck and node.phase_since_at_ms + limits.STUCK_AFTER_MS <= txn.now_ms:
+        _say_stuck(txn, node)
+
+
+def _say_stuck(txn: Txn, node: Node) -> None:
+    """Tell people once that a machine does not die; it is asked to end for as long as it takes."""
+    entry = txn.fleet.commands[stop_command_id(node)]
+    txn.emit(
+        EventKind.NODE_STUCK,
+        {"node": node.node_id, "pool": node.pool},
+        provider=node.provider,
+        machine=node.machine_id,
+        attempt_count=entry.attempt_count,
+        code=entry.last_code,
+        message=entry.last_message,
+    )
+    txn.change(node, is_stuck=True)
 
 
 def _is_ours_to_stop(node: Node) -> bool:

@@ -23,15 +23,15 @@ from typing import Final
 from hostler.core import growth
 from hostler.core.budgets import pools_about
 from hostler.core.events import EventKind
-from hostler.core.keys import tier_key
 from hostler.core.provider_pauses import pools_let_in, pools_of, pools_of_cooldown
-from hostler.core.sizing_targets import elastic_count, idle_floor, sizes_of
+from hostler.core.sizing_targets import idle_floor
 from hostler.core.slots import misfit
+from hostler.core.surplus import surpluses
 from hostler.core.txn import Txn
 from hostler.core.uses import Replaceable, Use, offer_key, replaceable_key, use_key, use_of
 from hostler.model import Breaker, Budget, Cooldown, Lease, Node, Pool, ProviderState, Sizes
 from hostler.model.node import NodePhase, Origin, RetireReason
-from hostler.model.pool import Offer, Tier, TierKind
+from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
 from hostler.model.shape import NOTHING_REQUIRED, Requirement
 
@@ -234,27 +234,10 @@ def _let_go_idle(txn: Txn, pool: Pool) -> None:
 
 def _let_go_surplus(txn: Txn, pool: Pool) -> None:
     """Let idle nodes go of a pool or tier that has more than it may have now."""
-    index = txn.fleet.index
-    count_max = sizes_of(txn.fleet, pool).node_count_max
-    leaving_count = sum(
-        index.nodes_leaving.count(tier_key(pool.name, tier.name))
-        for tier in pool.tiers
-        if tier.kind is TierKind.ELASTIC
-    )
-    surplus = 0 if count_max is None else elastic_count(txn.fleet, pool) - leaving_count - count_max
-    if surplus > 0:
-        idle = [node for tier in pool.tiers[::-1] for node in _idle_of_tier(txn, pool, tier)]
+    for tiers, surplus in surpluses(txn.fleet, pool):
+        idle = [node for tier in tiers for node in _idle_of_tier(txn, pool, tier)]
         for node in idle[:surplus]:
             txn.change(node, retire_reason=RetireReason.SURPLUS)
-    for tier in pool.tiers:
-        if tier.kind is not TierKind.ELASTIC:
-            continue
-        key = tier_key(pool.name, tier.name)
-        surplus = index.nodes_by_tier.count(key) - index.nodes_leaving.count(key)
-        surplus -= tier.node_count_max
-        if surplus > 0:
-            for node in _idle_of_tier(txn, pool, tier)[:surplus]:
-                txn.change(node, retire_reason=RetireReason.SURPLUS)
 
 
 def _idle_of_tier(txn: Txn, pool: Pool, tier: Tier) -> Sequence[Node]:

@@ -207,5 +207,5 @@ def _warnings_due(txn: Txn, budget: Budget, cap: SpendCap) -> list[int]:
             if each.limit * percent // 100 > each.used
         ]
         if left and rates[each.name]:
-            instants.append(txn.now_ms + -(-min(left) // rates[each.name]) + 1)
+            instants.append(txn.now_ms + -(-min(left) // rates[each.name]))
     return instants

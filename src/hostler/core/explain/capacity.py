@@ -68,6 +68,11 @@ def _node_reasons(node: Node) -> Iterator[Why]:
     if node.drain is not None:
         told = f"by {node.drain.by}"
         yield why("record", Reason.DRAINING, told, node.phase_since_at_ms)
+    quarantine = node.quarantine
+    if quarantine is not None and not quarantine.is_over:
+        told = f"for {quarantine.cause.value}, {quarantine.count} in a row"
+        reason = Reason.ON_PROBATION if quarantine.is_on_probation else Reason.QUARANTINED
+        yield why("record", reason, told, quarantine.since_at_ms)
     if node.is_spare:
         told = f"for {node.spare_band or 'gold and silver'}"
         yield why("record", Reason.SPARE_RESERVED, told, node.idle_since_at_ms or 0)

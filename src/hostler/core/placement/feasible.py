@@ -48,6 +48,8 @@ FILTERS: Final = (
     Reason.UNREACHABLE,
     Reason.CORDONED,
     Reason.DRAINING,
+    Reason.QUARANTINED,
+    Reason.ON_PROBATION,
     Reason.EXCLUDED_RECENT_FAILURE,
     Reason.NOT_REPORTED,
     Reason.CAPACITY,
@@ -74,7 +76,7 @@ FILTERS: Final = (
 )
 """Every reason that a filter gives, in the order in which they are tried."""
 
-STANDINGS: Final = FILTERS[:4]
+STANDINGS: Final = FILTERS[:6]
 """Reasons that hold for everybody alike, because the node takes nothing new."""
 
 PARTICULAR: Final = frozenset(
@@ -105,6 +107,12 @@ def standing_of(node: Node) -> tuple[Reason, ...]:
         reasons.append(Reason.CORDONED)
     if node.phase is NodePhase.DRAINING or node.drain is not None or node.retire_reason is not None:
         reasons.append(Reason.DRAINING)
+    quarantine = node.quarantine
+    if quarantine is not None and not quarantine.is_over:
+        if not quarantine.is_on_probation:
+            reasons.append(Reason.QUARANTINED)
+        elif quarantine.trial_id is not None:
+            reasons.append(Reason.ON_PROBATION)
     return tuple(reasons)
 
 
@@ -164,14 +172,8 @@ def detail_of(reason: Reason, demand: Demand, place: Place) -> str:
     node, need, room = place.node, demand.requirement, place.room
     figures = partial(_figures, need, room)
     match reason:
-        case Reason.NODE_NOT_RUNNING:
-            return f"the node is {node.phase.value}"
-        case Reason.UNREACHABLE:
-            return f"the node is {node.health.value}"
-        case Reason.CORDONED:
-            return "" if node.cordon is None else node.cordon.reason
-        case Reason.DRAINING:
-            return "" if node.retire_reason is None else f"it retires: {node.retire_reason.value}"
+        case _ if reason in STANDINGS:
+            return _standing_detail(reason, node)
         case Reason.EXCLUDED_RECENT_FAILURE:
             is_rejected = node.node_id in demand.rejected
             return "its agent refused the replica" if is_rejected else "the replica failed here"
@@ -183,6 +185,24 @@ def detail_of(reason: Reason, demand: Demand, place: Place) -> str:
             return f"kept for {node.spare_band or 'gold and silver'} recoveries"
         case Reason.LEASED:
             return f"{node.lease_count} of {node.slot_count} slots are leased"
+        case _:
+            return ""
+
+
+def _standing_detail(reason: Reason, node: Node) -> str:
+    match reason:
+        case Reason.NODE_NOT_RUNNING:
+            return f"the node is {node.phase.value}"
+        case Reason.UNREACHABLE:
+            return f"the node is {node.health.value}"
+        case Reason.CORDONED:
+            return "" if node.cordon is None else node.cordon.reason
+        case Reason.QUARANTINED:
+            return "" if node.quarantine is None else f"for {node.quarantine.cause.value}"
+        case Reason.ON_PROBATION:
+            return "" if node.quarantine is None else f"{node.quarantine.trial_id} is on trial"
+        case Reason.DRAINING:
+            return "" if node.retire_reason is None else f"it retires: {node.retire_reason.value}"
         case _:
             return ""
 

@@ -19,7 +19,7 @@ from hostler.core.placement.resilience import domains_of
 from hostler.core.placement.room import Hold, Room, free_room, less, whole_room
 from hostler.model import Allocation, Node, Pool, Replica
 from hostler.model.node import NodePhase
-from hostler.model.replica import Claim, ReplicaPhase
+from hostler.model.replica import Claim
 from hostler.model.shape import Shape
 
 if TYPE_CHECKING:
@@ -187,9 +187,7 @@ def _labels_of(pool: Pool | None) -> dict[str, dict[str, str]]:
 
 
 def _claim_of(replica: Replica | None) -> Claim | None:
-    if replica is None or replica.phase is not ReplicaPhase.PENDING:
-        return None
-    return replica.claim
+    return None if replica is None else replica.kept_room
 
 
 def _is_same_shape(one: Shape, other: Shape) -> bool:

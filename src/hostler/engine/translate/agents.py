@@ -9,8 +9,8 @@ from typing import assert_never
 import msgspec
 
 from hostler.base.ids import AllocationId, CommandId
+from hostler.core.allocation_fact import AllocationFact
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import AllocationFact
 from hostler.model import Allocation
 from hostler.model.allocation import EndCause, Ended
 from hostler.model.command import EndLease, StartAllocation, StopAllocation

@@ -27,6 +27,7 @@ from hostler.model.pool import (
     Band,
     LaunchMode,
     Offer,
+    Packing,
     Reliability,
     Reuse,
     Rollout,
@@ -38,6 +39,7 @@ from hostler.model.settings import (
     BronzeVictims,
     Preemption,
     ProviderLimits,
+    QuarantineLimits,
     RecoveryLimits,
     RepayLimits,
     Retention,
@@ -64,7 +66,10 @@ def new_fleet_id() -> str:
 
 
 def provider_problems(document: ConfigDocument, registry: Registry) -> list[DocumentProblem]:
-    """Return what providers have against their tiers, with paths from the document's root."""
+    """Return what providers have against their tiers, with paths from the document's root.
+
+    A disabled pool launches nothing, so it can be switched off although its provider is broken.
+    """
     return [
         msgspec.structs.replace(problem, path=f"{path}.{problem.path}")
         for path, tier in _tiers(document)
@@ -93,7 +98,7 @@ def _time_zones(document: ConfigDocument) -> Iterator[tuple[str, str]]:
 
 def _tiers(document: ConfigDocument) -> Iterator[tuple[str, TierDocument]]:
     for name, pool in document.pools.items():
-        for index, tier in enumerate(pool.tiers):
+        for index, tier in enumerate(pool.tiers if pool.enabled else ()):
             yield f"pools.{name}.tiers[{index}]", tier
 
 
@@ -154,6 +159,13 @@ def _settings(document: FleetDocument) -> FleetSettings:
             spacing_ms=duration_ms(recovery.spacing),
             healthy_after_ms=duration_ms(recovery.healthy_after),
             exclusion_ms=duration_ms(recovery.exclusion),
+        ),
+        quarantine=QuarantineLimits(
+            rejection_count_max=document.quarantine.rejections_max,
+            rejection_window_ms=duration_ms(document.quarantine.rejection_window),
+            pause_ms=duration_ms(document.quarantine.pause),
+            pause_ms_max=duration_ms(document.quarantine.pause_max),
+            forget_ms=duration_ms(document.quarantine.forget),
         ),
         retention=Retention(
             event_count_max=retention.events_max,
@@ -243,6 +255,7 @@ def _pool(name: str, document: PoolDocument) -> Pool:
         spare_count=0 if spares is None else spares.count,
         spare_band=None if spares is None or spares.band is None else Band(spares.band),
         slot_count=document.slots,
+        packing=Packing(document.packing),
         idle_ms=duration_ms(document.idle),
         lease_ms=duration_ms(document.lease),
         lease_ms_max=None if document.lease_max is None else duration_ms(document.lease_max),

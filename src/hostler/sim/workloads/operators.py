@@ -41,6 +41,7 @@ class NodeOperators:
         is_closed = node.cordon is not None or node.drain is not None
         choice = rng.below(100)
         deadline_ms = rng.between(5_000, 120_000)
+        is_forced = rng.chance(500_000)
         then_retire = rng.chance(self._plan.retire_ppm)
 
         def make(request_id: str) -> AnyRequest:
@@ -49,14 +50,18 @@ class NodeOperators:
                 return msgspec.convert(common, UncordonNode)
             if choice < 50:
                 return msgspec.convert({**common, "reason": "made up"}, CordonNode)
-            drain = {"deadline_ms": deadline_ms, "then_retire": then_retire}
+            drain = {
+                "deadline_ms": deadline_ms,
+                "is_forced": is_forced,
+                "then_retire": then_retire,
+            }
             return msgspec.convert({**common, **drain}, DrainNode)
 
         self._client.ask(make)
 
 
 class Configurers:
-    """People who change floors, ceilings and spares, and disable pools.
+    """People who change floors, ceilings, spares and options, and disable or remove pools.
 
     Attributes:
         current: The configuration that was asked for last.
@@ -82,8 +87,12 @@ class Configurers:
         if not self._is_asking:
             pools = [self._changed(pool) for pool in self._first.pools]
             if len(pools) > 1 and self._rng.chance(200_000):
-                self._client.world.probe("operator.disabled_pool")
+                self._client.world.probe("operator.removed_pool")
                 pools.pop(self._rng.below(len(pools)))
+            if self._rng.chance(100_000):
+                self._client.world.probe("operator.disabled_pool")
+                number = self._rng.below(len(pools))
+                pools[number] = msgspec.structs.replace(pools[number], is_enabled=False)
             self._apply(msgspec.structs.replace(self._first, pools=tuple(pools)))
 
     def settle(self) -> None:
@@ -104,7 +113,11 @@ class Configurers:
         if tier.machine_count:
             return tier
         ceiling = max(1, tier.node_count_max + self._rng.between(-2, 2))
-        return msgspec.structs.replace(tier, node_count_max=ceiling)
+        edition = tier.edition
+        if self._rng.chance(150_000):
+            self._client.world.probe("operator.swapped_options")
+            edition = self._rng.between(1, 2)
+        return msgspec.structs.replace(tier, node_count_max=ceiling, edition=edition)
 
     def _apply(self, plan: FleetPlan) -> None:
         self.current = plan

@@ -54,6 +54,19 @@ class RecoveryDocument(Document, frozen=True, kw_only=True):
     """How long a replica avoids the node on which it failed."""
 
 
+class QuarantineDocument(Document, frozen=True, kw_only=True):
+    """When a node takes no new jobs because it refused some, or was lost and came back."""
+
+    rejections_max: Count = 3
+    """Refusals of a node inside the window that make it be left alone."""
+    rejection_window: Duration = "5s"
+    pause: Duration = "30s"
+    """The first time; each time in a row is twice as long. Then it gets one job on trial."""
+    pause_max: Duration = "1h"
+    forget: Duration = "1h"
+    """Being trusted for so long ends the row."""
+
+
 class DebtsDocument(Document, frozen=True, kw_only=True):
     """When a replica whose place breaks a preferred rule is moved to a better one."""
 
@@ -120,6 +133,7 @@ class FleetDocument(Document, frozen=True, kw_only=True):
     disruption_budgets: list[FleetDisruptionBudgetDocument] = []
     """Bounds on moving what runs well; counted over all that each selects."""
     recovery: RecoveryDocument = RecoveryDocument()
+    quarantine: QuarantineDocument = QuarantineDocument()
     debts: DebtsDocument = DebtsDocument()
     retention: RetentionDocument = RetentionDocument()
     spend: SpendDocument = SpendDocument()
@@ -228,6 +242,9 @@ class PoolDocument(Document, frozen=True, kw_only=True):
     spares: SparesDocument | None = None
     slots: CountFromOne = 1
     """Leases that one node may hold at once."""
+    packing: Literal["spread", "pack"] = "spread"
+    """Which node a lease gets, where nodes have several slots: `spread` takes an idle one while
+    there is any, `pack` fills those up that are in use."""
     idle: Duration = "5m"
     """How long an elastic node may stand idle beyond what warm and spares need."""
     lease: Duration = "10m"

@@ -19,13 +19,57 @@ class CordonView(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
 
 
+class QuarantineView(msgspec.Struct, frozen=True, kw_only=True):
+    """No new allocations for a while, then one on trial."""
+
+    cause: str
+    """`rejections` or `losses`."""
+    since_at_ms: int
+    until_at_ms: int
+    """When its probation begins."""
+    count: int
+    """Times in a row."""
+    is_on_probation: bool
+    trial_id: str | None
+    """The one allocation that it has been given on probation."""
+
+
+class NoticeView(msgspec.Struct, frozen=True, kw_only=True):
+    """The machine is about to be taken back."""
+
+    kind: str
+    """`terminate` or `rebalance`."""
+    ends_at_ms: int
+    source: str
+    """`agent` or `provider`."""
+    noticed_at_ms: int
+
+
+class LeftView(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is still on a node that is to be empty."""
+
+    kind: str
+    """`allocation` or `lease`."""
+    id: str
+    replica_id: str | None
+    phase: str
+    reason: str
+    """What it waits for before it leaves; empty: it is ending."""
+    detail: str
+
+
 class DrainView(msgspec.Struct, frozen=True, kw_only=True):
     """The node is to be empty by an instant."""
 
     by: str
     deadline_at_ms: int
+    is_forced: bool
+    """What is left at the deadline is stopped."""
     then_retire: bool
     is_overdue: bool
+    is_done: bool
+    """Its agent has said that nothing is left, or its machine is gone."""
+    left: list[LeftView]
 
 
 class LaunchFailureView(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +110,22 @@ class CleanUpView(msgspec.Struct, frozen=True, kw_only=True):
     ended_at_ms: int
 
 
+class StopView(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the end of a node's machine is."""
+
+    since_at_ms: int
+    is_stuck: bool
+    """It has taken so long that people were told; it is asked to end for as long as it takes."""
+    is_foreign: bool
+    """Its label names a node that the fleet never had: it is not ended before somebody says so."""
+    attempt_count: int
+    next_at_ms: int | None
+    """When it is asked again, or given up to answer."""
+    last_code: str
+    """How the last attempt failed; empty while none has."""
+    last_message: str
+
+
 class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     """A place where work can run."""
 
@@ -96,6 +156,8 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     """Its agent's link is up at this server."""
     cordon: CordonView | None
     drain: DrainView | None
+    quarantine: QuarantineView | None
+    notice: NoticeView | None
     retire_reason: str | None
     is_spare: bool
     spare_band: str | None
@@ -108,6 +170,8 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     """Slots that are being cleaned up."""
     last_clean_up: CleanUpView | None
     idle_since_at_ms: int | None
+    stop: StopView | None = None
+    """While its machine is being ended."""
     notes: list[NoteView]
 
 
@@ -127,7 +191,9 @@ class LabelsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class DrainRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Cordon a node and move what is there."""
 
-    deadline_ms: Annotated[int, Meta(ge=0, le=366 * 86_400_000)] = 300_000
+    deadline_ms: Annotated[int, Meta(ge=0, le=366 * 86_400_000)] = 600_000
+    is_forced: bool = False
+    """Stop what is left at the deadline, whether it has another place or not."""
     then_retire: bool = False
     """Stop its machine when it is empty."""
 
@@ -199,11 +265,22 @@ class WindowsView(msgspec.Struct, frozen=True, kw_only=True):
     items: list[WindowComingView]
 
 
+class ClosingView(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a disabled pool is on its way to hold nothing and have no machine."""
+
+    begun_at_ms: int
+    deadline_at_ms: int
+    """Until then leases may stay and work may move; then what is left is ended."""
+    is_done: bool
+
+
 class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes under one policy, counted."""
 
     name: str
     is_enabled: bool
+    closing: ClosingView | None = None
+    """While it is disabled."""
     generation: int
     tiers: list[TierView]
     warm_count: int

@@ -19,6 +19,8 @@ class ProblemError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Where in the body, such as `jobs[0].run.argv`; the parameter's name for a query."""
     code: str
     message: str
+    line: int | None = None
+    """Of the server's configuration file, where the problem is in it."""
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
