@@ -85,7 +85,7 @@ def test_sc_096_unknown_machine(stable: NewStable) -> None:
     """Given a labelled machine that it does not know, then it is destroyed with reason orphan; an
     unlabelled one is not even listed to us, and so untouched."""
     world = stable(
-        a_pool(), Counter(name="n", value=900_000)
+        a_pool(), Counter(name="n", value=990_000)
     )  # its node was ours, and is forgotten
     world.advance(GRACE_MS)
     world.list(a_stranger())

@@ -73,7 +73,7 @@ def test_sc_182_on_drain(stable: NewStable) -> None:
 def test_sc_245_one_exit(stable: NewStable) -> None:
     """Given a missing record, a destroyed unknown machine and a recycled one, then for each the
     durable record is closed, listeners know, and nothing of it is left."""
-    forgotten = Counter(name="n", value=900_000)
+    forgotten = Counter(name="n", value=990_000)
     world = stable(a_pool(), a_launched_node("n-900001"), a_launched_node("n-900002"), forgotten)
     fail(world, world.acquire().lease_id)  # recycled
     world.advance(120_000)

@@ -117,6 +117,7 @@ def test_s_125_a_spare_that_is_gone_without_a_word_is_found_out_and_replaced(
     world = stable(a_spare_pool(spare_count=1))
     (first,) = world.boot()
     gone_at_ms = world.now_ms
+    world.silence(first.node_id, cut=True)
     for _ in range(3):
         world.list()
         for command_id in world.commands("check_machine"):
