@@ -61,7 +61,9 @@ def _of_grant(fleet: Fleet, lease: Lease, node_before: Node | None) -> Iterator[
         yield "INV-LEASE-13", "a key is on more nodes than it may be (INV-06)"
     if node_before is None:
         return
-    if node_before.retire_reason is not None:
+    node = None if lease.node_id is None else fleet.nodes.get(lease.node_id)
+    was_to_go = node_before.retire_reason is not None
+    if was_to_go and (node is None or node.retire_reason is not None):  # it may be spared before
         yield "INV-LEASE-14", "a lease is granted on a node that was to go (INV-10)"
     if lease.epoch <= node_before.lease_epoch:
         yield "INV-LEASE-15", "a lease's number is not above those before it (INV-48)"
