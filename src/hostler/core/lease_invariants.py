@@ -8,7 +8,7 @@ looks at INV-16, INV-19 to INV-21, INV-35, INV-36 and INV-40 (bill, disk and out
 `tests/core/leasing/test_properties.py`, INV-47 is trial T06. INV-22, INV-23, INV-41 to INV-46 and
 INV-50 are about parts that Hostler does not have: sidecar files, tunnels, a reaper, and listeners.
 INV-09, INV-37 to INV-39 are scenarios (SC-053, 6.7 and 6.8). Not looked at here: INV-10 and INV-20,
-which histories of the simulator (seeds 1 and 21) broke when they were; the faults are not found yet.
+which histories of the simulator (seeds 1 and 21) broke when they were; the faults are not found.
 """
 
 from __future__ import annotations
