@@ -49,7 +49,10 @@ def test_a_bad_configuration_is_told_whole_with_lines(cli: Cli, tmp_path: Path) 
     assert ended.err.splitlines() == [
         f'{file}:1:10: server.port: expected a whole number, found text "x"',
         f"{file}:3:12: pools.studio.tiers: a pool needs at least one tier",
-        f"{file}:4:1: more: unknown key `more`; known here: fleet, server, pools",
+        (
+            f"{file}:4:1: more: unknown key `more`;"
+            " known here: fleet, server, pools, services, budgets"
+        ),
         f"hostler: 3 problems in {file}",
     ]
 

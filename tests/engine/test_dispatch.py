@@ -249,7 +249,7 @@ def test_a_check_brings_the_machine_or_says_that_it_is_gone() -> None:
         launched = await bench.outcome(LAUNCH)
         assert await bench.outcome(check_of("m-000001")) == launched
         bench.cloud.end(MachineId("m-000001"), 1)
-        assert await bench.outcome(check_of("m-000001")) == Succeeded()
+        assert await bench.outcome(check_of("m-000001")) == Succeeded(ended_at_ms=1)
 
     on_a_bench(act)
 
@@ -286,8 +286,11 @@ def test_a_stop_succeeds_only_when_the_machine_is_gone(machine_id: str | None) -
         assert isinstance(still, CommandFailed)
         assert (still.code, still.retry_after_ms) == ("outcome_unknown", 500)
         await pass_ms(10_000)
-        assert await bench.outcome(stop_of(machine_id)) == Succeeded()
-        assert await bench.outcome(stop_of(machine_id)) == Succeeded()
+        gone = await bench.outcome(stop_of(machine_id))
+        assert isinstance(gone, Succeeded)
+        # Only whoever has its id can ask when it ended.
+        assert (gone.ended_at_ms is not None) == (machine_id is not None)
+        assert await bench.outcome(stop_of(machine_id)) == gone
 
     on_a_bench(act)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import msgspec
 
 from hostler.base.encoding import encode
+from hostler.core.provided import ready_shape
 from hostler.core.slots import can_share, misfit
 from hostler.core.tables import Line, Order
 from hostler.model import Lease, Node, Pool
@@ -151,10 +152,11 @@ class SlotIndex:
             self._count(before, -1)
         if node is None or node.phase is NodePhase.RETIRED:
             return
-        bucket = f"{node.pool}\x00{node.slot_count}\x00{self._text_of(node.shape)}"
+        shape = ready_shape(node)  # a lease begins at once, so what is to come does not help it
+        bucket = f"{node.pool}\x00{node.slot_count}\x00{self._text_of(shape)}"
         found = self._class_by_bucket.get(bucket)
         if found is None:
-            found = NodeClass(node.pool, node.shape, node.slot_count, bucket)
+            found = NodeClass(node.pool, shape, node.slot_count, bucket)
             self._class_by_bucket[bucket] = found
         self._class_by_node[key] = found
         self._count(found, 1)
@@ -293,6 +295,7 @@ def _is_alike(old: Node, new: Node) -> bool:
     """Say whether a node stays in its class."""
     return (
         old.shape is new.shape
+        and old.services is new.services
         and old.phase is new.phase
         and old.slot_count == new.slot_count
         and old.pool == new.pool

@@ -139,6 +139,7 @@ def _is_plain(bundle: Bundle, job: Job, replica: Replica) -> bool:
         replica.reason is not Reason.BUNDLE_BROKEN
         and bundle.is_primary_interruptible
         and not any(rule.is_required for rule in bundle.spread)
+        and not bundle.is_gang
         and not bundle.is_colocated
         and bundle.backup_apart is None
         and not job.node_rules

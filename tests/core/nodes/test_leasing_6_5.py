@@ -11,6 +11,7 @@ from hostler.core.events import EventKind
 from hostler.core.inputs import MachineFact, ReleaseLease
 from hostler.model.lease import LeaseOutcome, LeasePhase
 from hostler.model.node import Health, NodePhase, Origin, RetireReason
+from hostler.model.record import Counter
 from hostler.testing.builders import a_pool, an_elastic_tier
 from tests.core.nodes.conftest import NewStable
 from tests.core.nodes.stable import Stable, a_launched_node
@@ -83,7 +84,9 @@ def test_sc_095_silent_long_run(stable: NewStable) -> None:
 def test_sc_096_unknown_machine(stable: NewStable) -> None:
     """Given a labelled machine that it does not know, then it is destroyed with reason orphan; an
     unlabelled one is not even listed to us, and so untouched."""
-    world = stable(a_pool())
+    world = stable(
+        a_pool(), Counter(name="n", value=990_000)
+    )  # its node was ours, and is forgotten
     world.advance(GRACE_MS)
     world.list(a_stranger())
     (node,) = world.in_phase(NodePhase.STOPPING)
@@ -170,8 +173,7 @@ def test_sc_115_vanished_under_a_lease(stable: NewStable) -> None:
     world = stable(a_pool(tiers=(an_elastic_tier(node_count_max=2),)), a_launched_node())
     lease = world.acquire()
     world.advance(60_000)
-    for _ in range(3):
-        world.list()
+    world.silence("n-900001", cut=True)
     (command_id,) = world.commands("check_machine")
     world.succeed(command_id)  # it brings no machine: gone
     parked = world.acquire(timeout_ms=HOUR_MS)

@@ -8,12 +8,13 @@ store's (`tests/store`). SC-248 and SC-261 are in `tests/core/spend`; SC-255, 25
 the providers' (`tests/providers`, conformance).
 """
 
-from hostler.base.ids import MachineId
+from hostler.base.ids import MachineId, NodeId
 from hostler.core import limits
 from hostler.core.events import EventKind
 from hostler.core.inputs import DrainNode, MachineFact, ReleaseLease
 from hostler.model.lease import LeaseOutcome, LeasePhase
 from hostler.model.node import NodePhase
+from hostler.model.record import Counter
 from hostler.testing.builders import a_pool, an_elastic_tier
 from tests.core.nodes.conftest import NewStable
 from tests.core.nodes.stable import Stable, a_launched_node
@@ -72,10 +73,12 @@ def test_sc_182_on_drain(stable: NewStable) -> None:
 def test_sc_245_one_exit(stable: NewStable) -> None:
     """Given a missing record, a destroyed unknown machine and a recycled one, then for each the
     durable record is closed, listeners know, and nothing of it is left."""
-    world = stable(a_pool(), a_launched_node("n-900001"), a_launched_node("n-900002"))
+    forgotten = Counter(name="n", value=990_000)
+    world = stable(a_pool(), a_launched_node("n-900001"), a_launched_node("n-900002"), forgotten)
     fail(world, world.acquire().lease_id)  # recycled
     world.advance(120_000)
-    stranger = MachineFact(machine_id=MachineId("m-x"))
+    world.silence("n-900002", cut=True)
+    stranger = MachineFact(machine_id=MachineId("m-x"), node_id=NodeId("n-777777"))
     for _ in range(3):
         world.list(stranger)  # unknown; and the other one is missing
     for command_id in world.commands("check_machine"):

@@ -178,13 +178,18 @@ def test_apart_holds_whoever_came_first(theatre: NewTheatre) -> None:
     assert {world.place("shy/main/0"), world.place("loud/main/0")} == {"n-900001", "n-900002"}
     world.submit("loud2", a_job(capacity=1, labels={"kind": "loud"}))
     assert world.place("loud2/main/0") == world.place("loud/main/0")
-    world.drain(world.live("loud/main/0").node_id)
+    left = world.live("loud/main/0").node_id
+    world.drain(left)
     world.become_ready()
     world.finish_stops()
-    for key in ("loud/main/0", "loud2/main/0"):
-        assert world.replica(key).reason is Reason.ANTI_AFFINITY
+    for key in ("loud/main/0", "loud2/main/0"):  # what finds no place stays, and says why
+        assert world.live(key).node_id == left
+        waits = world.fleet.notes[world.live(key).allocation_id]["drain"]
+        assert waits.reason is Reason.ANTI_AFFINITY
     world.delete("shy")
-    world.finish_stops()
+    for _ in range(3):  # it ends; then each of them may move
+        world.finish_stops()
+        world.become_ready()
     assert world.place("loud/main/0") == world.place("loud2/main/0") == "n-900001"
 
 

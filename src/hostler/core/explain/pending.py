@@ -16,7 +16,7 @@ import msgspec
 from hostler.core.explain.helping import Help, help_for
 from hostler.core.explain.waiting import Waiting, why_pending
 from hostler.core.fleet import Fleet
-from hostler.core.keys import bundle_phase_key, tier_key
+from hostler.core.keys import tier_key
 from hostler.core.placement.demand import pools_of
 from hostler.core.placement.walk import WAITS
 from hostler.core.services import missing_service
@@ -258,19 +258,21 @@ def _some(nodes: Iterable[str]) -> str:
 
 
 def _held_off(fleet: Fleet) -> Iterator[PendingGroup]:
-    """Give the replicas that wait for their next try, for a person, or for their one node."""
+    """Give those that wait for their next try, for a person, or for what their one node lacks."""
     groups: dict[tuple[str, str, str], list[Replica]] = {}
-    for phase in (ReplicaPhase.BACKING_OFF, ReplicaPhase.BROKEN):
-        for key in fleet.index.replicas_by_phase.keys(phase.value):
-            replica = fleet.replicas[key]
-            name = (phase.value, replica.demand, str(replica.reason))
-            groups.setdefault(name, []).append(replica)
-    for bundle_id in fleet.index.bundles_of_services.keys("all"):
-        bucket = bundle_phase_key(bundle_id, ReplicaPhase.PENDING)
-        for key in fleet.index.replicas_by_bundle_phase.keys(bucket):
-            replica = fleet.replicas[key]
-            name = (ReplicaPhase.PENDING.value, bundle_id, str(replica.reason))
-            groups.setdefault(name, []).append(replica)
+    index = fleet.index
+    keys = [
+        *index.replicas_by_phase.keys(ReplicaPhase.BACKING_OFF.value),
+        *index.replicas_by_phase.keys(ReplicaPhase.BROKEN.value),
+    ]
+    for bundle_id in index.bundles_of_services.keys("all"):
+        # A copy of a node service stands in no line: it has its node, or none at all.
+        copies = (fleet.replicas[key] for key in index.replicas_by_bundle.keys(bundle_id))
+        keys += [each.replica_id for each in copies if each.phase is ReplicaPhase.PENDING]
+    for key in keys:
+        replica = fleet.replicas[key]
+        name = (replica.phase.value, replica.demand, str(replica.reason))
+        groups.setdefault(name, []).append(replica)
     for members in groups.values():
         details = Counter(each.reason_detail for each in members)
         detail, count = details.most_common(1)[0]
