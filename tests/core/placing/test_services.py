@@ -6,6 +6,7 @@ allocation, and recovery spaces the tries); the others are here.
 
 from typing import Any
 
+from hostler.core.explain import pending
 from hostler.core.inputs import CordonNode
 from hostler.core.replies import Refused
 from hostler.core.services import NodeService
@@ -353,3 +354,22 @@ def test_the_copies_on_a_machine_that_is_lost_are_forgotten_with_it() -> None:
     world.become_ready(key(node_id))
     world.lose(node_id)
     assert world.fleet.replicas.get(key(node_id)) is None
+
+
+def test_a_copy_that_ends_on_a_cordoned_node_says_why_it_stays_away() -> None:
+    world = a_theatre(a_service())
+    world.become_ready()
+    world.ask(CordonNode, node_id=N1, reason="")
+    world.end(key(N1))
+    assert world.replica(key(N1)).reason is Reason.CORDONED
+    told = [(each.reason, each.examples) for each in pending(world.fleet).groups]
+    assert told == [(Reason.CORDONED, (key(N1),))]
+
+
+def test_what_waits_for_a_service_is_told_among_what_is_pending() -> None:
+    world = a_theatre(a_service())
+    world.submit("b1", user())
+    told = [each for each in pending(world.fleet).groups if each.examples == ("b1/main/0",)]
+    assert [(each.reason, each.detail) for each in told] == [
+        (Reason.SERVICE_NOT_READY, f"service router is not ready on {N1}")
+    ]
