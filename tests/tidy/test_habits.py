@@ -128,3 +128,25 @@ def sleeps(source: Source, name: str, call: ast.Call) -> bool:
             return False
         case _:
             return True
+
+
+def test_no_one_walks_a_folder_that_others_clear() -> None:
+    """Python 3.11's `**` and `rglob` raise when a folder goes away while they walk."""
+    offences = [
+        f"{source.name}:{node.lineno} {ast.unparse(node)}"
+        for source in product()
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call) and walks(node)
+    ]
+    assert not offences, told(offences, "name the levels (`*/machines`), or use os.walk")
+
+
+def walks(call: ast.Call) -> bool:
+    """Say whether a call is `rglob`, or `glob` over any number of levels."""
+    match call.func:
+        case ast.Attribute(attr="rglob"):
+            return True
+        case ast.Attribute(attr="glob"):
+            return "**" in ast.unparse(call)
+        case _:
+            return False

@@ -167,7 +167,7 @@ class DemoWorld:
         """Return the machines of the provider `local` that still have a folder."""
         return sorted(
             path.name
-            for folder in self.root.glob("**/machines")
+            for folder in self.root.glob("*/providers/*/machines")  # others may vanish meanwhile
             for path in folder.iterdir()
             if path.is_dir() and not path.name.startswith(".")
         )
