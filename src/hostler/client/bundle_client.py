@@ -11,14 +11,19 @@ from hostler.wire.http import BundleView, PlanView, ReplicaView, RolloutView, Up
 class BundleClient(Paging):
     """What can be asked of bundles; `Client` adds the rest."""
 
-    async def submit_bundle(self, document: BundleDocument, *, at: int | None = None) -> BundleView:
+    async def submit_bundle(
+        self, document: BundleDocument, *, at: int | None = None, if_generation: int | None = None
+    ) -> BundleView:
         """Create a bundle, or change what is desired of one.
 
         Args:
             document: The bundle.
             at: The revision of a plan: what comes of it must be what was planned, or it is refused.
+            if_generation: Refused unless the bundle is at this generation still; 0: unless there
+                is none.
         """
-        return await self._transport.send(calls.submit_bundle(document, at=at))
+        call = calls.submit_bundle(document, at=at, if_generation=if_generation)
+        return await self._transport.send(call)
 
     async def plan_bundle(self, document: BundleDocument) -> PlanView:
         """Return what would follow from submitting a bundle; changes nothing."""

@@ -94,13 +94,20 @@ def _get(path: str, answer: type[T], *, wait_ms: int = 0, **params: Any) -> Call
 
 
 def _post(
-    path: str, answer: type[T], body: object = None, *, key: str | None = None, wait_ms: int = 0
+    path: str,
+    answer: type[T],
+    body: object = None,
+    *,
+    key: str | None = None,
+    wait_ms: int = 0,
+    **params: Any,
 ) -> Call[T]:
     """Make a change; `key` is its idempotency key, `None` makes one up, empty sends none."""
     return Call(
         method="POST",
         path=path,
         answer=answer,
+        params=_params(params),
         body=None if body is None else msgspec.json.encode(body),
         idempotency_key=secrets.token_urlsafe(18) if key is None else key,
         wait_ms=wait_ms,
@@ -164,11 +171,17 @@ def budgets(**params: Any) -> Call[Page[BudgetLineView]]:
 
 
 def submit_bundle(
-    document: BundleDocument, *, at: int | None = None, key: str | None = None
+    document: BundleDocument,
+    *,
+    at: int | None = None,
+    if_generation: int | None = None,
+    key: str | None = None,
 ) -> Call[BundleView]:
-    """Create a bundle, or change what is desired of one; `at`: as planned at that revision."""
-    path = "/v1/bundles" if at is None else f"/v1/bundles?at={at}"
-    return _post(path, BundleView, document, key=key)
+    """Create a bundle, or change what is desired of one.
+
+    `at`: as planned at that revision; `if_generation`: nobody has changed it since.
+    """
+    return _post("/v1/bundles", BundleView, document, key=key, at=at, if_generation=if_generation)
 
 
 def plan_bundle(document: BundleDocument) -> Call[PlanView]:
