@@ -78,6 +78,8 @@ class Victims:
     def __init__(self, txn: Txn, policy: Preemption) -> None:
         self.txn = txn
         self.policy = policy
+        self.is_particular = False
+        """What was last looked for in vain might be found for others who ask for the same."""
 
     def cheapest(
         self, demand: Demand, replica: Replica, node_ids: list[str] | None
@@ -89,6 +91,7 @@ class Victims:
             replica: The replica.
             node_ids: Where to look; `None` for everywhere that is open to it.
         """
+        self.is_particular = bool(demand.rules or demand.avoided or demand.rejected)
         if not self._is_any_lower(demand):
             return None
         best: Sacrifice | None = None
@@ -184,9 +187,11 @@ class Victims:
     def _may_give_way(self, allocation: Allocation, replica: Replica) -> bool:
         if allocation.phase is AllocationPhase.STOPPING:
             return False
-        if allocation.bundle_id == replica.bundle_id:
-            return False
-        if replica.preempted is not None and replica.preempted.by == allocation.replica_id:
+        is_answer = (
+            replica.preempted is not None and replica.preempted.by == allocation.replica_id
+        )
+        if is_answer or allocation.bundle_id == replica.bundle_id:
+            self.is_particular = True
             return False
         victim = self.txn.fleet.replicas.get(allocation.replica_id)
         return (
