@@ -27,11 +27,17 @@ from hostler.model.replica import ReplicaPhase
 from hostler.model.settings import Preemption
 
 
+def leaves_until_ms(allocation: Allocation) -> int | None:
+    """Return until when an allocation that is ending counts as gone; `None` for one that is not."""
+    if allocation.phase is not AllocationPhase.STOPPING:
+        return None
+    return allocation.phase_since_at_ms + allocation.launch.stop_grace_ms + CLAIM_MARGIN_MS
+
+
 def is_leaving(txn: Txn, allocation: Allocation) -> bool:
     """Say whether an allocation is ending, and has not taken longer over it than it may."""
-    grace_ms = allocation.launch.stop_grace_ms + CLAIM_MARGIN_MS
-    is_in_time = allocation.phase_since_at_ms + grace_ms > txn.now_ms
-    return allocation.phase is AllocationPhase.STOPPING and is_in_time
+    until_ms = leaves_until_ms(allocation)
+    return until_ms is not None and until_ms > txn.now_ms
 
 
 def other_claims(txn: Txn, node: Node, but: Replica) -> list[Hold]:

@@ -10,7 +10,7 @@ Waits on: ROOM_CLAIMED.
 Placing comes first: only who has been refused, on existing nodes and for new machines alike, is
 looked at here, and a launch that is merely put off is waited for. Who was refused is looked at on
 all nodes; whoever waits longer only on the nodes on which something changed, or everywhere when
-somebody may give way again or the first in line is told something else. A claim ends when its replica has a place, asks for something else, or
+somebody may give way again. A claim ends when its replica has a place, asks for something else, or
 the room does not come in time; its victims are not asked for twice.
 """
 
@@ -35,10 +35,10 @@ from hostler.core.victims import (
     Victims,
     beside_claims,
     is_leaving,
+    leaves_until_ms,
     other_claims,
     with_kept_room,
 )
-from hostler.core.waiting import why_in_line
 from hostler.model import Allocation, Bundle, Node, Pool, Replica, Settings
 from hostler.model.bundle import Job
 from hostler.model.reason import Reason
@@ -162,6 +162,10 @@ def _follow_claim(txn: Txn, replica: Replica) -> None:
     why = _why_to_end(txn, replica, claim, demand, place)
     if why:
         claims.end(txn, replica, why)
+        return
+    ends = [leaves_until_ms(each) for each in live_on(txn.fleet, node.node_id)]
+    if still_to_come := [at_ms for at_ms in ends if at_ms is not None and at_ms > txn.now_ms]:
+        txn.wake(replica, min(still_to_come))  # from then on it counts as staying
 
 
 def _why_to_end(txn: Txn, replica: Replica, claim: Claim, demand: Demand, place: Place) -> str:
@@ -216,7 +220,7 @@ class _Look:
         """Lines of which somebody has been looked for in vain in whose stead all others stand."""
 
     def everywhere(self, fresh: list[Replica], *, is_eased: bool) -> None:
-        """Look on all nodes: for whoever was just refused, and for the first in line.
+        """Look on all nodes: for whoever was just refused, or for the first of every line.
 
         Args:
             fresh: Who changed; a scan, to which all have, looks at the front of each line instead.
@@ -224,16 +228,10 @@ class _Look:
         """
         pending = self.txn.fleet.index.replicas_pending
         there = [each for each in fresh if pending.has(each.replica_id)]
-        # What the first is told holds for its line, so with it all who stand there are looked at.
-        lines = dict.fromkeys(
-            line
-            for each in there
-            if pending.first(line := pending_line(each)) == each.replica_id
-        )
         if not self.txn.is_scan:
             for replica in sorted(there, key=lambda each: pending.order_of(each.replica_id)):
                 self._help(replica, None)
-        for line in pending.buckets() if is_eased else lines:
+        for line in pending.buckets() if is_eased else ():
             self._go_down(line, PREEMPTION_FRONT_MAX, None)
 
     def on_changed(self) -> None:
@@ -282,8 +280,7 @@ class _Look:
     def _may(self, replica: Replica) -> bool:
         if replica.phase is not ReplicaPhase.PENDING or replica.claim is not None:
             return False
-        why = why_in_line(self.txn.fleet, replica)
-        if replica.band not in self.policy.bands or why is None or why.reason in _NOT_FOR_ROOM:
+        if replica.band not in self.policy.bands or replica.reason in (None, *_NOT_FOR_ROOM):
             return False
         if assigning.is_broken(self.txn, replica.bundle_id):
             return False
