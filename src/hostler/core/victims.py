@@ -193,9 +193,7 @@ class Victims:
     def _may_give_way(self, allocation: Allocation, replica: Replica) -> bool:
         if allocation.phase is AllocationPhase.STOPPING:
             return False
-        is_answer = (
-            replica.preempted is not None and replica.preempted.by == allocation.replica_id
-        )
+        is_answer = replica.preempted is not None and replica.preempted.by == allocation.replica_id
         if is_answer or allocation.bundle_id == replica.bundle_id:
             self.is_particular = True
             return False

@@ -46,7 +46,7 @@ class Checkers:
         self.named: dict[str, None] = {}
         """Machines that some record has ever named."""
         self.nameless: dict[str, Node] = {}
-        """Nodes that are over and never learnt which machine they had: nobody can ask for its end."""
+        """Nodes that are over and never learnt which machine they had: none can ask for its end."""
 
     # -- steps -------------------------------------------------------------------------------
 

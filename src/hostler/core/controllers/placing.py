@@ -360,7 +360,6 @@ class _Pass:
             else:
                 assigning.refuse(self.txn, replica, verdict)
 
-
     def _put_off(self, group: str, verdict: Verdict) -> Iterator[str]:
         """Give those near the front who wait for a launch that will not be made now."""
         if verdict.reason is not Reason.LAUNCHES_IN_FLIGHT:
