@@ -139,6 +139,7 @@ def _is_plain(bundle: Bundle, job: Job, replica: Replica) -> bool:
     """Say whether nothing but capacity and the rule about siblings decides about a place."""
     return (
         replica.reason is not Reason.BUNDLE_BROKEN
+        and bundle.service is None
         and bundle.is_primary_interruptible
         and not any(rule.is_required for rule in bundle.spread)
         and not bundle.is_gang
