@@ -28,6 +28,8 @@ from hostler.agent.core.effects import (
     StartExec,
     StartSupervisor,
     StopProcess,
+    TellNotice,
+    WriteConfig,
     WriteExec,
 )
 from hostler.agent.core.inputs import Input, ProbeAnswered, Started
@@ -51,6 +53,7 @@ SupervisionEffect = (
     | StopProcess
     | KillProcess
     | KillSupervisor
+    | WriteConfig
     | Probe
     | RememberReady
     | RemoveFolder
@@ -84,6 +87,7 @@ class AgentShell:
     async def run(self, inventory: Inventory) -> int:
         """Live until the core says that it is over; gives the exit code."""
         self._runtime.open()
+        self._data.forget_notice()
         try:
             found = await self._runtime.find()
             LOG.info("agent started", node=self._core.settings.node_id, adopted=len(found))
@@ -125,6 +129,8 @@ class AgentShell:
                 self._link.disconnect(effect.reason)
             case RememberAuthority():
                 self._data.write_authority(self._core.clock.to_boot_ms(effect.until_at_ms))
+            case TellNotice():
+                self._data.write_notice(effect.kind, effect.ends_at_ms)
             case Exit():
                 self._core.end(effect)
             case (
@@ -151,6 +157,8 @@ class AgentShell:
                 self._runtime.stop(effect.key, "SIGKILL", 0)
             case KillSupervisor():
                 self._runtime.kill_supervisor(effect.key)
+            case WriteConfig():
+                self._runtime.configure(effect.key, effect.config)
             case Probe():
                 self._tasks.start(self._probe(effect))
             case RememberReady():

@@ -11,6 +11,7 @@ from typing import Any
 
 from hostler.base.errors import Defect
 from hostler.core import (
+    config_invariants,
     lease_invariants,
     node_invariants,
     pool_invariants,
@@ -102,6 +103,7 @@ def _allocation(fleet: Fleet, allocation: Allocation) -> Iterator[Broken]:
     replica = fleet.replicas.get(allocation.replica_id)
     if replica is not None:
         yield from service_invariants.of_allocation(allocation, replica.node_id)
+    yield from config_invariants.of_allocation(fleet, allocation)
     live = fleet.index.allocations_by_replica.keys(allocation.replica_id)
     if len(live) > 1 and not _is_migration(replica, live):
         yield "INV-ALLOC-3", "a replica has two live allocations"

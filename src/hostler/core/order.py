@@ -18,6 +18,7 @@ from hostler.core import outbox
 from hostler.core.controllers import (
     admission,
     closing,
+    configuring,
     drain,
     enrollment,
     fencing,
@@ -89,6 +90,7 @@ CONTROLLERS: Final = tuple(
             preempting,
             leasing,
             placing,
+            configuring,
             repaying,
             replacing,
             sizing,

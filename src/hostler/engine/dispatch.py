@@ -27,6 +27,7 @@ from hostler.engine.lanes import Call, Lanes
 from hostler.engine.provider_calls import ProviderCalls
 from hostler.model.command import (
     CheckMachine,
+    ConfigureAllocation,
     EndLease,
     LaunchMachine,
     ListMachines,
@@ -78,7 +79,7 @@ class Dispatcher:
                     limits.PROVIDER_CALL_COUNT_MAX,
                 )
                 is_superseding = False
-            case StartAllocation() | StopAllocation() | EndLease():
+            case StartAllocation() | ConfigureAllocation() | StopAllocation() | EndLease():
                 attempt = call_agent(self._agents, fleet, dispatch.command_id, command)
                 target, call_count_max = f"node:{command.node_id}", limits.AGENT_CALL_COUNT_MAX
                 is_superseding = True

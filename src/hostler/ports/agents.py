@@ -10,9 +10,15 @@ from typing import Protocol, TypeAlias
 
 from hostler.base.errors import Failed
 from hostler.base.ids import NodeId
-from hostler.wire.agent import CommandAnswered, EndLease, StartAllocation, StopAllocation
+from hostler.wire.agent import (
+    CommandAnswered,
+    ConfigureAllocation,
+    EndLease,
+    StartAllocation,
+    StopAllocation,
+)
 
-AgentCommand: TypeAlias = StartAllocation | StopAllocation | EndLease
+AgentCommand: TypeAlias = StartAllocation | ConfigureAllocation | StopAllocation | EndLease
 """What an agent does for us; each carries a `command_id` that its answer repeats."""
 
 

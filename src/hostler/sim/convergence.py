@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hostler.core.fleet import Fleet
+from hostler.core.rollout import config_of
 from hostler.model import Allocation, Bundle, Node, Replica
 from hostler.model.allocation import AllocationPhase
 from hostler.model.bundle import BundlePhase, Job
@@ -89,6 +90,8 @@ def _replicas(fleet: Fleet) -> Iterator[str]:
                 elif allocation.phase is not AllocationPhase.READY:
                     told = f"{allocation.allocation_id} is {allocation.phase.value}"
                     yield f"replica {replica.replica_id}: {told}"
+                else:
+                    yield from _config(fleet, allocation)
             case ReplicaPhase.PENDING:
                 if replica.reason is None:
                     yield f"replica {replica.replica_id} is pending and does not say why"
@@ -100,6 +103,13 @@ def _replicas(fleet: Fleet) -> Iterator[str]:
                 pass
             case _:
                 yield f"replica {replica.replica_id} is {replica.phase.value}"
+
+
+def _config(fleet: Fleet, allocation: Allocation) -> Iterator[str]:
+    config = config_of(fleet, allocation)
+    if config is not None and allocation.config_applied != config.generation:
+        told = f"works by configuration {allocation.config_applied}, not {config.generation}"
+        yield f"allocation {allocation.allocation_id} {told}"
 
 
 def _rollouts(fleet: Fleet) -> Iterator[str]:

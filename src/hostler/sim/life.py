@@ -33,6 +33,7 @@ from hostler.engine.recover import fleet_of
 from hostler.model import Node
 from hostler.model.command import (
     CheckMachine,
+    ConfigureAllocation,
     EndLease,
     LaunchMachine,
     ListMachines,
@@ -250,7 +251,7 @@ class ServerProcess:
         match command:
             case LaunchMachine() | StopMachine() | CheckMachine() | ListMachines():
                 self.server.cloud.call(dispatch.command_id, command, self._settles(dispatch))
-            case StartAllocation() | StopAllocation() | EndLease():
+            case StartAllocation() | ConfigureAllocation() | StopAllocation() | EndLease():
                 self.links.deliver(dispatch.command_id, command)
             case _:
                 assert_never(command)

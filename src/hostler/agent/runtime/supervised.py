@@ -66,6 +66,11 @@ def write_command(folder: Path, stop_signal: str, grace_ms: int) -> None:
     write_whole(folder / "command", f"stop {number} {grace_ms}".encode())
 
 
+def write_reload(folder: Path, number: int, name: str) -> None:
+    """Write which signal tells the job of a new configuration; read as `command` is."""
+    write_whole(folder / "reload", f"{number} {signal.Signals[name].value}".encode())
+
+
 def read_state(folder: Path) -> ProcessView | None:
     """Read what a supervisor has told; `None` when it has not told anything."""
     try:
@@ -93,6 +98,7 @@ def read_state(folder: Path) -> ProcessView | None:
         started_at_ms=number("started_at_ms"),
         is_ready=said.get("is_ready") == "1",
         is_stopping="is_stopping" in said,
+        config_applied=number("config_applied") or 0,
         end=end,
     )
 

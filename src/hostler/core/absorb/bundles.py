@@ -10,6 +10,7 @@ from hostler.core.absorb.time_zones import keep_time_zones
 from hostler.core.admissible import problems_of
 from hostler.core.events import EventKind
 from hostler.core.inputs import DeleteBundle, ResetBundle, StartJob, StopJob, SubmitBundle
+from hostler.core.job_config import numbered
 from hostler.core.replies import Refused
 from hostler.core.txn import Txn
 from hostler.model import Bundle, Replica
@@ -67,7 +68,7 @@ def _desired(txn: Txn, one: SubmitBundle, known: Bundle | None) -> Bundle:
         return Bundle(
             bundle_id=one.bundle_id,
             pool=one.pool,
-            jobs=one.jobs,
+            jobs=numbered(one.jobs, known, generation),
             replica_count=one.replica_count,
             fallback_pools=one.fallback_pools,
             fallback=one.fallback,

@@ -21,6 +21,7 @@ from hostler.model import Allocation, OutboxEntry
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
 from hostler.model.command import (
     CheckMachine,
+    ConfigureAllocation,
     EndLease,
     LaunchMachine,
     ListMachines,
@@ -75,6 +76,8 @@ def _succeeded(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> None:
             machines.listed(txn, command.provider, entry.created_at_ms, facts)
         case StartAllocation():
             _acknowledged(txn, command)
+        case ConfigureAllocation():
+            _configured(txn, command)
         case StopAllocation():
             _stopped(txn, command)
         case EndLease():
@@ -88,6 +91,14 @@ def _acknowledged(txn: Txn, command: StartAllocation) -> None:
     allocation = _of(txn.fleet.allocations.get(command.allocation_id), command.epoch)
     if allocation is not None and allocation.started_at_ms is None:
         txn.change(allocation, started_at_ms=txn.now_ms)
+
+
+def _configured(txn: Txn, command: ConfigureAllocation) -> None:
+    """Remember that an allocation's agent has put what was last sent into its folder."""
+    allocation = _of(txn.fleet.allocations.get(command.allocation_id), command.epoch)
+    if allocation is not None:
+        written = max(allocation.config_written, allocation.config_sent)
+        txn.change(allocation, config_written=written)
 
 
 def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
@@ -115,7 +126,7 @@ def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
             _stopped(txn, command)  # its agent knows a later grant only, so this one is over
         case EndLease():
             holds.cleaned(txn, command, outcome.message)
-        case StopMachine() | CheckMachine() | ListMachines():
+        case StopMachine() | CheckMachine() | ListMachines() | ConfigureAllocation():
             pass
         case _:
             assert_never(command)
