@@ -141,6 +141,20 @@ async def test_a_change_never_kills_a_job_that_does_not_listen_yet(
     await log_has(agent, b"told")
 
 
+async def test_what_one_agent_could_not_tell_yet_the_next_one_tells(
+    agent: RealAgent, server: TinyServer
+) -> None:
+    await agent.start()
+    await start(server, a_script(DEAF_AT_FIRST), Config(number=1))
+    await log_has(agent, b"deaf")
+    await configure(server, Config(number=2, signal="SIGHUP"))
+    await agent.kill()
+    await server.forget()
+    await agent.start()
+    (agent.folder("a-1") / "work" / "wake").touch()
+    await log_has(agent, b"told")
+
+
 async def test_what_a_function_raises_is_in_the_log_and_the_next_change_is_taken(
     agent: RealAgent, server: TinyServer
 ) -> None:

@@ -7,8 +7,6 @@ back. A node may run a hundred of these, so it uses little of the standard libra
 - `launch`: what to run, NUL-separated `key=value`; read once.
 - `command`: `stop SIGNAL GRACE_MS`; the agent writes it and then sends SIGURG, which is ignored by
   default and so cannot hurt a supervisor that is still starting.
-- `reload`: `NUMBER SIGNAL`, in the same way: the job's configuration has that number now. The main
-  process gets the signal once it has a handler for it; one that has none would be killed by it.
 - `state`: what has become of it, `key=value` lines; replaced at each change, and a datagram with
   the folder's name goes to the agent's socket.
 - `log`, `log.1`, ...: output, newest first. `notify`: the socket for `sd_notify`.
@@ -36,14 +34,13 @@ import time
 
 PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_CHILD_SUBREAPER = 1, 15, 36
 
+NOTICES = {"STATUS": "status", "X_HOSTLER_CONFIG": "config_applied"}
 READ_BYTES = 65_536
 # What the job writes and says is read in turns, so that a flood of it does not delay a stop.
 READS_MAX = 16
 # A sockaddr_un holds 108 bytes with the closing NUL.
 SOCKET_PATH_BYTES_MAX = 107
 REAP_POLL_MS = 20  # between two looks at what was killed and is not gone yet
-RELOAD_RETRY_MS_MIN = 100  # until a main process without a handler is looked at again, doubling
-RELOAD_RETRY_MS_MAX = 10_000
 STATE_RETRY_MS = 1_000  # until a state that could not be written (full disk) is tried again
 
 LIBC = ctypes.CDLL(None)
@@ -138,9 +135,6 @@ class Supervisor:
         self.exit_code: int | None = None
         self.kill_at_ms: int | None = None
         self.authority_until_ms = 0
-        self.reloaded = 0
-        self.reload_pause_ms = RELOAD_RETRY_MS_MIN
-        self.reload_at_ms: int | None = None
         self.wakeup, wakeup_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wakeup_end)
         for number in (signal.SIGCHLD, signal.SIGURG, signal.SIGTERM):
@@ -233,7 +227,6 @@ class Supervisor:
                     # Everything on this machine is being stopped.
                     self.stop(self.launch.stop_signal, self.launch.stop_grace_ms)
                 self.obey()
-                self.reload()
             if self.notify.fileno() in ready:
                 self.take_notices()
             if self.output in ready and not self.copy_output():
@@ -251,8 +244,6 @@ class Supervisor:
             instants_ms.append(self.kill_at_ms)
         elif self.launch.authority is not None:
             instants_ms.append(self.authority_until_ms)
-        if self.reload_at_ms is not None:
-            instants_ms.append(self.reload_at_ms)
         if not self.is_state_written:
             instants_ms.append(boot_ms() + STATE_RETRY_MS)
         return max(0, min(instants_ms) - boot_ms()) if instants_ms else None
@@ -268,28 +259,8 @@ class Supervisor:
             if boot_ms() >= self.authority_until_ms:
                 self.state["is_fenced"] = 1
                 self.stop(self.launch.stop_signal, self.launch.stop_grace_ms)
-        if self.reload_at_ms is not None and boot_ms() >= self.reload_at_ms:
-            self.reload()
         if not self.is_state_written:
             self.tell()
-
-    def reload(self) -> None:
-        """Tell the job of a new configuration as soon as it listens."""
-        self.reload_at_ms = None
-        try:
-            with open("reload", "rb") as file:
-                number, wanted = (int(word) for word in file.read().split())
-        except FileNotFoundError:
-            return
-        if number <= self.reloaded or self.kill_at_ms is not None:
-            return
-        if is_caught(self.pid, wanted):
-            self.reloaded = number
-            self.reload_pause_ms = RELOAD_RETRY_MS_MIN
-            send(self.pid, wanted)
-        else:
-            self.reload_at_ms = boot_ms() + self.reload_pause_ms
-            self.reload_pause_ms = min(2 * self.reload_pause_ms, RELOAD_RETRY_MS_MAX)
 
     def obey(self) -> None:
         """Do what `command` says; saying it again changes nothing."""
@@ -323,10 +294,8 @@ class Supervisor:
                 key, _, value = line.partition("=")
                 if key in {"READY", "STOPPING"} and value == "1":
                     self.tell(is_ready=int(key == "READY"))
-                elif key == "X_HOSTLER_CONFIG" and value.isdigit() and len(value) < 19:
-                    self.tell(config_applied=int(value))
-                elif key == "STATUS":
-                    self.tell(status=" ".join(value.split()))
+                elif key in NOTICES:
+                    self.tell(**{NOTICES[key]: " ".join(value.split())})
 
     def copy_output(self) -> bool:
         """Copy what the job wrote into the log; false when no more can come."""
@@ -385,16 +354,6 @@ def read_number(path: bytes) -> int:
             return int(file.read().split()[0])
     except (OSError, ValueError, IndexError):
         return 0
-
-
-def is_caught(pid: int, number: int) -> bool:
-    """Say whether a process has a handler of its own for a signal."""
-    try:
-        with open(f"/proc/{pid}/status", "rb") as file:
-            found = file.read().partition(b"\nSigCgt:")[2].split(None, 1)
-    except OSError:
-        return False
-    return bool(found) and bool(int(found[0], 16) >> (number - 1) & 1)
 
 
 def children() -> list[int]:

@@ -34,7 +34,7 @@ from hostler.agent.core.inputs import (
     SupervisorStarted,
 )
 from hostler.agent.folder import DataFolder, write_whole
-from hostler.agent.runtime import configs, environment, supervised
+from hostler.agent.runtime import configs, environment, reloads, supervised
 from hostler.agent.runtime.environment import NodeIdentity
 from hostler.agent.strays import ROUND_S, ROUNDS_MAX, kill_marked
 from hostler.agent.tasks import Tasks
@@ -58,6 +58,7 @@ class _Held:
         self.folder = folder
         self.pidfd = -1
         self.seen: ProcessView | None = None
+        self.teller: asyncio.Task[None] | None = None
 
 
 class ProcessRuntime:
@@ -133,6 +134,7 @@ class ProcessRuntime:
             )
             # It may have been told to stop while nobody was there to poke it.
             self._poke(held)
+            self._tell(held)
         return found
 
     def folder(self, key: AllocationKey) -> Path:
@@ -180,14 +182,19 @@ class ProcessRuntime:
         try:
             configs.write(held.folder, config)
             if config.signal is not None:
-                supervised.write_reload(held.folder, config.number, config.signal)
+                reloads.note(held.folder, config.signal)
         except OSError as error:
             LOG.warning("config not written", allocation=key.allocation_id, error=str(error))
             problem = error.strerror or str(error)
             self._post(ConfigWritten(key=key, number=config.number, problem=problem))
             return
-        self._poke(held)
+        self._tell(held)
         self._post(ConfigWritten(key=key, number=config.number))
+
+    def _tell(self, held: _Held) -> None:
+        """Begin to tell a job of its new configuration, unless that is under way."""
+        if held.teller is None or held.teller.done():
+            held.teller = self._tasks.start(reloads.tell(held.folder))
 
     def kill_supervisor(self, key: AllocationKey) -> None:
         """Kill a supervisor that does not do its work, and whatever it held."""

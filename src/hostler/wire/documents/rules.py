@@ -336,12 +336,7 @@ def _run(run: RunDocument, path: str) -> Problems:
 
 
 def _config(config: JobConfigDocument, path: str) -> Problems:
-    try:
-        size_bytes = len(encode((config.values, config.files)))
-    except OverflowError:
-        told = "a number in it has more than 64 bits; write it as text"
-        yield _problem(child_path(path, "values"), "too_large", told)
-        return
+    size_bytes = len(encode((config.values, config.files)))
     if size_bytes > CONFIG_BYTES_MAX:
         told = f"it has {size_bytes} bytes as JSON, and {CONFIG_BYTES_MAX} at most may be delivered"
         yield _problem(path, "too_large", told)
