@@ -58,6 +58,7 @@ def bundle(fleet: Fleet, record: Bundle, *, is_protection_told: bool = False) ->
         backup_apart=None if record.backup_apart is None else _spread(record.backup_apart),
         is_colocated=record.is_colocated,
         is_protection_required=record.is_protection_required,
+        is_backup_promoted=record.is_backup_promoted,
         protection=(
             protection(protection_of(fleet, record.bundle_id, fleet.now_ms))
             if is_protection_told

@@ -78,6 +78,7 @@ def _desired(txn: Txn, one: SubmitBundle, known: Bundle | None) -> Bundle:
             is_colocated=one.is_colocated,
             backup_apart=one.backup_apart,
             is_protection_required=one.is_protection_required,
+            is_backup_promoted=one.is_backup_promoted,
             disruption_budgets=one.disruption_budgets,
             labels=one.labels,
             rollout=one.rollout,

@@ -20,6 +20,7 @@ from hostler.core.txn import Txn
 from hostler.model import Allocation, OutboxEntry
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
 from hostler.model.command import (
+    AssignRole,
     CheckMachine,
     ConfigureAllocation,
     EndLease,
@@ -78,6 +79,8 @@ def _succeeded(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> None:
             _acknowledged(txn, command)
         case ConfigureAllocation():
             _configured(txn, command)
+        case AssignRole():
+            _told_role(txn, command)
         case StopAllocation():
             _stopped(txn, command)
         case EndLease():
@@ -99,6 +102,13 @@ def _configured(txn: Txn, command: ConfigureAllocation) -> None:
     if allocation is not None:
         written = max(allocation.config_written, allocation.config_sent)
         txn.change(allocation, config_written=written)
+
+
+def _told_role(txn: Txn, command: AssignRole) -> None:
+    """Remember that a workload can read which role it has."""
+    allocation = _of(txn.fleet.allocations.get(command.allocation_id), command.epoch)
+    if allocation is not None:
+        txn.change(allocation, role_known=max(allocation.role_known, command.term))
 
 
 def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
@@ -126,7 +136,7 @@ def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
             _stopped(txn, command)  # its agent knows a later grant only, so this one is over
         case EndLease():
             holds.cleaned(txn, command, outcome.message)
-        case StopMachine() | CheckMachine() | ListMachines() | ConfigureAllocation():
+        case StopMachine() | CheckMachine() | ListMachines() | ConfigureAllocation() | AssignRole():
             pass
         case _:
             assert_never(command)

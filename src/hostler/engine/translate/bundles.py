@@ -86,6 +86,7 @@ def submit_bundle(
             None if document.backup_apart is None else spread_rule(document.backup_apart)
         ),
         is_protection_required=document.require_protected,
+        is_backup_promoted=document.promote_backup,
         labels=dict(document.labels),
         rollout=RolloutPolicy(
             max_parallel=document.rollout.max_parallel,

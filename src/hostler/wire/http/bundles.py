@@ -111,6 +111,7 @@ class BundleView(msgspec.Struct, frozen=True, kw_only=True):
     is_colocated: bool
     """The jobs of one replica are on one node."""
     is_protection_required: bool
+    is_backup_promoted: bool
     protection: ProtectionView | None
     """Where it was asked for: of one bundle, or of a list with `protection=true`."""
     labels: dict[str, str]
