@@ -304,6 +304,7 @@ class History:
                     fallback_pools=("q",) if self.chance() else (),
                     fallback=self.one_of(list(Fallback)),
                     is_gang=self._below(4) == 3,
+                    is_backup_promoted=self.chance(),
                     **self._who(),
                 )
 

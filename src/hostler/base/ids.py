@@ -37,3 +37,10 @@ BACKUP: Final = "backup"
 def role_of(index: int) -> str:
     """Return the role that a replica begins with: primary, backup, then `replica-2` and on."""
     return (PRIMARY, BACKUP)[index] if index < 2 else f"replica-{index}"
+
+
+def rank_of(role: str) -> int:
+    """Return the index of the replica that begins with a role."""
+    if role in (PRIMARY, BACKUP):
+        return int(role == BACKUP)
+    return int(role.removeprefix("replica-"))

@@ -21,6 +21,7 @@ PATIENCE_MS = {
     "list_machines": 30_000,
     "start_allocation": 30_000,
     "configure_allocation": 30_000,
+    "assign_role": 30_000,
     "stop_allocation": 30_000,
     "end_lease": 30_000,
 }

@@ -65,6 +65,7 @@ class Folder(msgspec.Struct):
     process: ProcessView | None = None
     was_ready: bool = False
     config_written: int = 0
+    role: str = ""
 
 
 class Disk(msgspec.Struct):
@@ -218,7 +219,9 @@ class Machine:
         folder = self.disk.folder_by_key.get(key)
         if folder is None:
             number = 0 if start.config is None else start.config.number
-            folder = self.disk.folder_by_key[key] = Folder(start, config_written=number)
+            folder = self.disk.folder_by_key[key] = Folder(
+                start, config_written=number, role=start.launch.identity.role
+            )
         supervisor = self.supervisor_by_key.get(key)
         if supervisor is not None or folder.process is not None:
             return True
@@ -258,6 +261,13 @@ class Machine:
             folder.config_written = number
         if supervisor is not None:
             supervisor.configure(number)
+
+    def assign_role(self, key: AllocationKey, role: str) -> None:
+        """Put another role into the folder of an allocation."""
+        folder = self.disk.folder_by_key.get(key)
+        if folder is not None:
+            folder.role = role
+            self.world.probe("job.role_changed")
 
     def forget(self, key: AllocationKey) -> None:
         """Remove the folder of an allocation that has ended."""

@@ -215,3 +215,16 @@ def test_a_deleted_bundle_promotes_nobody(theatre: NewTheatre) -> None:
     world.become_ready()
     world.delete()
     assert world.count("replica_promoted") == 0
+
+
+def test_who_stays_when_there_are_to_be_fewer_is_the_primary(theatre: NewTheatre) -> None:
+    world = on_air(theatre, count=3)
+    world.end(FIRST)
+    world.become_ready(FIRST)
+    assert roles(world) == {FIRST: "backup", SECOND: "primary", THIRD: "replica-2"}
+    job = a_job(band=Band.GOLD, capacity=6)
+    world.submit("b1", job, replica_count=1)
+    world.finish_stops()
+    assert roles(world) == {FIRST: "primary"}
+    world.submit("b1", job, replica_count=2)
+    assert roles(world) == {FIRST: "primary", SECOND: "backup"}

@@ -6,10 +6,10 @@ Sends:    AssignRole `"{allocation_id}/role/{term}"`.
 Keeps:    INV-ROLE-1, INV-ROLE-2.
 Waits on: nothing; who is the primary is in every view of a replica.
 
-Only in bundles that ask for it. The two exchange their roles: the heir goes on as it is and is told,
-and what is placed anew is the backup. Nobody gives a role back by itself, so a copy that comes and
-goes does not make the roles do so. A silent primary is no lost one, and who is silent is no heir.
-Jobs that are together on one node have one role together.
+Only in bundles that ask for it. The two exchange their roles: the heir goes on as it is and is
+told, and what is placed anew is the backup. Nobody gives a role back by itself, so a copy that
+comes and goes does not make the roles do so. A silent primary is no lost one, and who is silent is
+no heir. Jobs that are together on one node have one role together.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from hostler.base.ids import PRIMARY, replica_id
+from hostler.base.ids import PRIMARY, rank_of, replica_id, role_of
 from hostler.core import holds, outbox
 from hostler.core.events import EventKind
 from hostler.core.placement.demand import demand_digest, is_reliable_required
@@ -40,6 +40,10 @@ _OFF: Final = (ReplicaPhase.DORMANT, ReplicaPhase.STOPPING, ReplicaPhase.ENDED)
 
 def reconcile(txn: Txn) -> None:
     """Look at each job of which something changed, then tell whoever has not heard its role."""
+    for changed in txn.changed(Bundle):
+        if changed.phase is BundlePhase.ACTIVE and changed.service is None:
+            for each in changed.jobs:
+                _close_ranks(txn, changed, each)
     for bundle_id, name in _jobs_to_look_at(txn):
         bundle = txn.fleet.bundles.get(bundle_id)
         job = None if bundle is None else bundle.job(name)
@@ -81,15 +85,25 @@ def _jobs_together(bundle: Bundle, job: Job) -> Sequence[Job]:
     return [each for each in bundle.jobs if bundle.is_colocated or each is job]
 
 
+def _close_ranks(txn: Txn, bundle: Bundle, job: Job) -> None:
+    """Give the copies that stay the roles of so many, when some with a higher one are to go."""
+    ids = (replica_id(bundle.bundle_id, job.name, n) for n in range(bundle.replica_count))
+    staying = [replica for key in ids if (replica := txn.fleet.replicas.get(key)) is not None]
+    for index, replica in enumerate(sorted(staying, key=lambda each: rank_of(each.role))):
+        if replica.role != role_of(index):
+            _take(txn, bundle, replica, role_of(index))
+
+
 def _promote(txn: Txn, bundle: Bundle, jobs: Sequence[Job]) -> None:
     copies = [_copy(txn, bundle, jobs, index) for index in range(bundle.replica_count)]
     primary = next((each for each in copies if each and each[0].role == PRIMARY), None)
     if primary is None or not any(_is_down(txn, replica) for replica in primary):
         return
-    heirs = [each for each in copies if each and all(_may_be_heir(txn, bundle, r) for r in each)]
-    if not heirs:
+    ready = [each for each in copies if each and all(_may_be_heir(txn, bundle, r) for r in each)]
+    if not ready:
         return
-    for gone, heir in zip(primary, min(heirs, key=_rank), strict=True):
+    heirs = min(ready, key=lambda copy: rank_of(copy[0].role))
+    for gone, heir in zip(primary, heirs, strict=True):
         place = txn.fleet.allocations[heir.place_id or ""]
         txn.emit(
             EventKind.REPLICA_PROMOTED,
@@ -115,12 +129,6 @@ def _copy(txn: Txn, bundle: Bundle, jobs: Sequence[Job], index: int) -> list[Rep
             return []
         found.append(replica)
     return found
-
-
-def _rank(copy: list[Replica]) -> tuple[int, str, int]:
-    """Order heirs: `backup` first, then `replica-2` and on."""
-    role = copy[0].role
-    return len(role), role, copy[0].index
 
 
 def _is_down(txn: Txn, replica: Replica) -> bool:
