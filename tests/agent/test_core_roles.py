@@ -1,9 +1,9 @@
 """Roles of running jobs: the latest one is written and answered, and none of what has ended."""
 
 from hostler.agent.core.effects import WriteRole
-from hostler.agent.core.inputs import AllocationKey, ProcessSeen, ProcessView, RoleWritten
+from hostler.agent.core.inputs import AllocationKey, RoleWritten
 from hostler.wire.agent import AssignRole
-from tests.agent.bench import Bench, a_process, answers, of
+from tests.agent.bench import Bench, answers, of
 
 KEY = AllocationKey("a-1", 1)
 
