@@ -159,6 +159,7 @@ def _workload(stream: StreamOf) -> tuple[Workload, ...]:
                 keeps_ppm=rng.choice((0, 200_000, 1_000_000)),
                 required_spread_ppm=_perhaps(rng, 300_000),
                 broken_ppm=_perhaps(stream("broken_versions"), 300_000),
+                configs_per_hour=stream("job_configs").choice((0, 0, 60, 300)),
             )
         )
     rng = stream("acquire_leases")
