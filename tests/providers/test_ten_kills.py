@@ -20,8 +20,11 @@ from pathlib import Path
 
 import pytest
 
+from hostler.base.encoding import decode
 from hostler.base.errors import HostlerError
 from hostler.client import Client
+from hostler.model import Node
+from hostler.store.open import open_store
 from hostler.wire.http import AcquireRequest, NodeView
 from tests.cli.conftest import environment
 from tests.eventually import eventually_async, pause
@@ -123,8 +126,8 @@ class World:
         rows = json.loads(self.engine.podman("ps", "--all", "--format=json"))
         return {row["Names"][0]: row["Id"][:12] for row in rows}
 
-    def lifetimes_ms(self) -> list[int]:
-        """Return how long each container has run, by the engine's own account."""
+    def lives_ms(self) -> dict[str, tuple[int, int]]:
+        """Return from when to when each container ran, by the engine's own account."""
         # The engine's journal is one for all that run on this machine.
         told = self.engine.podman(
             *("events", "--stream=false", "--since=2h", "--format=json"),
@@ -137,11 +140,24 @@ class World:
             if event.get("Type") == "container":
                 at_ms = _at_ms(event)
                 if event["Status"] == "start":
-                    began[event["ID"]] = at_ms
+                    began[event["Name"]] = at_ms
                 elif event["Status"] == "died":
-                    ended[event["ID"]] = at_ms
+                    ended[event["Name"]] = at_ms
         assert began.keys() == ended.keys()
-        return [ended[one] - began[one] for one in began]
+        return {name: (began[name], ended[name]) for name in began}
+
+    async def books_ms(self) -> dict[str, tuple[int, int]]:
+        """Return from when to when each machine was metered, by the records of the dead server."""
+        store = await open_store(f"sqlite:///{self.folder}/data/hostler.db")
+        try:
+            bodies = (await store.load()).records[Node.KIND].values()
+        finally:
+            await store.close()
+        nodes = [decode(body, Node) for body in bodies]
+        return {
+            str(node.machine_id): (node.metered_from_ms or 0, node.metered_until_ms or 0)
+            for node in nodes
+        }
 
 
 def _at_ms(event: dict[str, str]) -> int:
@@ -179,10 +195,16 @@ async def test_ten_kills_double_nothing_forget_nothing_and_the_books_are_right(
         world.configure(0)
         await client.reload_config()
         await _until_empty(world, client)
-        lifetimes_ms = world.lifetimes_ms()
         (total,) = await client.spend(by="offer")
-        assert len(lifetimes_ms) >= WARM_COUNT
-        assert abs(total.node_ms - sum(lifetimes_ms)) <= BOOKS_MS * len(lifetimes_ms)
+    world.kill()
+    books, lives = await world.books_ms(), world.lives_ms()
+    assert len(lives) >= WARM_COUNT
+    assert books.keys() == lives.keys()
+    assert total.node_ms == sum(until - since for since, until in books.values())
+    for name, (since, until) in lives.items():
+        booked_since, booked_until = books[name]
+        assert abs(booked_since - since) <= BOOKS_MS, name
+        assert abs(booked_until - until) <= BOOKS_MS, name
 
 
 async def _run(world: World, client: Client, number: int) -> None:
