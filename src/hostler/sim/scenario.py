@@ -106,6 +106,9 @@ class SubmitBundles(_Part, frozen=True, kw_only=True, tag="submit_bundles", tag_
     """Versions that crash as soon as they run."""
     steers_per_hour: int = 60
     """How often somebody stops, starts or resets a job, or steers a rollout."""
+    configs_per_hour: int = 0
+    """How often somebody changes nothing but what the jobs of a bundle work by; 0: they have no
+    such thing."""
     gang_ppm: int = 150_000
     """Bundles that start whole or not at all."""
     wishes_ppm: int = 0

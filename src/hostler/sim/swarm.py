@@ -170,6 +170,7 @@ def _workload(stream: StreamOf) -> tuple[Workload, ...]:
                 required_spread_ppm=_perhaps(rng, 300_000),
                 broken_ppm=_perhaps(stream("broken_versions"), 300_000),
                 wishes_ppm=_perhaps(stream("bundle_wishes"), 600_000),
+                configs_per_hour=stream("job_configs").choice((0, 0, 60, 300)),
             )
         )
     rng = stream("acquire_leases")

@@ -88,7 +88,9 @@ class Submitters:
         keep_wanting(self._client.world, self._rng, self._plan.bundles_per_hour, self._act)
         steers_per_hour = self._plan.steers_per_hour
         keep_wanting(self._client.world, self._life_rng, steers_per_hour, self._steer)
-        keep_wanting(self._client.world, self._config_rng, steers_per_hour, self._configure)
+        configs_per_hour = self._plan.configs_per_hour
+        if configs_per_hour:
+            keep_wanting(self._client.world, self._config_rng, configs_per_hour, self._configure)
 
     def _act(self) -> None:
         rng = self._rng
@@ -125,7 +127,7 @@ class Submitters:
 
     def _config(self, *, likely_ppm: int) -> JobConfig | None:
         rng = self._config_rng
-        if not rng.chance(likely_ppm):
+        if not self._plan.configs_per_hour or not rng.chance(likely_ppm):
             return None
         return JobConfig(values_json=f'{{"tone":{rng.below(5)}}}')
 
