@@ -77,13 +77,13 @@ def event_line(event: EventView, *, is_wide: bool = False, is_colour: bool = Fal
     kind = painted(event.kind.ljust(24), style, is_colour=is_colour)
     about = " ".join(dict.fromkeys(event.about.values()))
     data = " ".join(
-        _told(name, value) for name, value in event.data.items() if value not in (None, "")
+        told(name, value) for name, value in event.data.items() if value not in (None, "")
     )
     position = f"{event.seq:>8}  " if is_wide else ""
     return f"{position}{when}  {kind}  {shown(about)}  {shown(data)}".rstrip()
 
 
-def _told(name: str, value: str | int | bool | None) -> str:  # noqa: FBT001 - any value of an event
+def told(name: str, value: str | int | bool | None) -> str:  # noqa: FBT001 - any value of an event
     """Write one value of an event: instants as times, durations in their units, words in quotes."""
     match value:
         case bool():

@@ -7,7 +7,7 @@ heartbeats repeat without harm, and every other change carries an idempotency ke
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
@@ -52,8 +52,6 @@ from hostler.wire.http import (
 
 T = TypeVar("T")
 
-Params = dict[str, str | int | bool | None]
-
 
 class Call(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """One request."""
@@ -77,7 +75,8 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
-def _params(given: Params) -> dict[str, str]:
+def query_of(given: Mapping[str, str | int | bool | None]) -> dict[str, str]:
+    """Write the parameters of a query, without those that are not given."""
     told: dict[str, str] = {}
     for name, value in given.items():
         if isinstance(value, bool):
@@ -90,7 +89,7 @@ def _params(given: Params) -> dict[str, str]:
 def _get(path: str, answer: type[T], *, wait_ms: int = 0, **params: Any) -> Call[T]:
     if wait_ms:
         params["wait_ms"] = wait_ms
-    return Call(method="GET", path=path, answer=answer, params=_params(params), wait_ms=wait_ms)
+    return Call(method="GET", path=path, answer=answer, params=query_of(params), wait_ms=wait_ms)
 
 
 def _post(
@@ -135,14 +134,14 @@ def explain(
     given: Sequence[str] = (),
 ) -> Call[ExplainView]:
     """Ask why something is as it is; of a replica, also about a node, then, or with other facts."""
-    params: Params = {
+    params: dict[str, str | int | bool | None] = {
         "about": about,
         "node": node,
         "at_event": at_event,
         "at_revision": at_revision,
         "if": ",".join(given) or None,
     }
-    return Call(method="GET", path="/v1/explain", answer=ExplainView, params=_params(params))
+    return Call(method="GET", path="/v1/explain", answer=ExplainView, params=query_of(params))
 
 
 def pending() -> Call[PendingView]:

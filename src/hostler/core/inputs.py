@@ -17,9 +17,11 @@ from hostler.base.ids import (
     ReplicaId,
 )
 from hostler.core.allocation_fact import AllocationFact
+from hostler.core.asking import Input, Request
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.machine_fact import MachineFact
 from hostler.core.services import NodeService
+from hostler.model.audit import Origin
 from hostler.model.bundle import Fallback, Job, RolloutPolicy
 from hostler.model.calendar import TimeZone
 from hostler.model.constraint import SpreadRule
@@ -32,20 +34,6 @@ from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
 from hostler.model.spend import Budget
 from hostler.model.timetable import Timetable
 from hostler.model.token import Role
-
-
-class Input(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened outside."""
-
-
-class Request(Input, frozen=True, kw_only=True):
-    """Something that a person or a client wants, and that gets exactly one reply."""
-
-    request_id: str
-    principal: str
-    idempotency_key: str = ""
-    """The same key from the same principal is the same request: it is done once and answered alike
-    (`core/absorb/receipts.py`). Empty: each is a request of its own."""
 
 
 class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configuration"):
@@ -306,6 +294,18 @@ class ContactResumed(Input, frozen=True, kw_only=True, tag="contact_resumed"):
     node_id: NodeId
 
 
+class AccessRefused(Input, frozen=True, kw_only=True, tag="access_refused"):
+    """Somebody asked for what they may not do, so often since this was last said."""
+
+    principal: str
+    """Empty for somebody unknown."""
+    origin: Origin
+    action: str
+    """Method and route."""
+    code: str
+    count: int = 1
+
+
 class ServerStarted(Input, frozen=True, kw_only=True, tag="server_started"):
     """The process has begun: nobody was listened to before now, and nothing sent is remembered."""
 
@@ -390,6 +390,7 @@ AnyInput = (
     | AllocationReported
     | SilenceNoticed
     | ContactResumed
+    | AccessRefused
     | ServerStarted
     | FullScan
     | AlarmRang

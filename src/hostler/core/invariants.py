@@ -11,6 +11,7 @@ from typing import Any
 
 from hostler.base.errors import Defect
 from hostler.core import (
+    audit,
     lease_invariants,
     node_invariants,
     pool_invariants,
@@ -25,6 +26,7 @@ from hostler.core.pool_invariants import Broken
 from hostler.core.slot_choice import slot_for
 from hostler.model import (
     Allocation,
+    AuditEntry,
     Breaker,
     Lease,
     Meter,
@@ -252,6 +254,7 @@ _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
     Rollout.KIND: _rollout,
     Shift.KIND: _shift,
     OutboxEntry.KIND: _command,
+    AuditEntry.KIND: audit.broken,
     Pool.KIND: pool_invariants.of_pool,
     Sizes.KIND: pool_invariants.of_sizes,
     Breaker.KIND: pool_invariants.of_breaker,

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from hostler.base.encoding import encode
 from hostler.base.errors import Failed, check
+from hostler.core.asking import Request
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import AnyInput, AnyRequest, FullScan, Request
+from hostler.core.inputs import AnyInput, AnyRequest, FullScan
 from hostler.core.replies import Refused, Reply, Result
 from hostler.engine import limits
 from hostler.engine.journal import journal_row

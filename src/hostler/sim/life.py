@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 import msgspec
 
 from hostler.api.limits import LINK_WATCH_EVERY_MS
+from hostler.core.asking import Request
 from hostler.core.delta import Delta, Dispatch
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import (
@@ -22,7 +23,6 @@ from hostler.core.inputs import (
     AnyInput,
     CommandSettled,
     Outcome,
-    Request,
     ServerStarted,
 )
 from hostler.core.replies import Reply, Result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from hostler.core.asking import Request
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import (
     AcquireLease,
@@ -15,7 +16,6 @@ from hostler.core.inputs import (
     DrainNode,
     LabelNode,
     ReleaseLease,
-    Request,
     SubmitBundle,
     UncordonNode,
 )

@@ -3,6 +3,7 @@
 from hostler.api.routes import (
     agents,
     allocations,
+    audit,
     bundles,
     configuration,
     events,
@@ -35,6 +36,7 @@ ROUTES = [
     *tokens.ROUTES,
     *spend.ROUTES,
     *events.ROUTES,
+    *audit.ROUTES,
     *agents.ROUTES,
 ]
 """Every handler of the API."""

@@ -66,7 +66,7 @@ async def submit_one(request: HttpRequest) -> Response[bytes]:
     api, caller = api_of(request), caller_of(request)
     document = await bundle_document(request)
     submission = submit_bundle(
-        document, now_ms=api.engine.clock.now_ms(), **common(request, caller.principal)
+        document, now_ms=api.engine.clock.now_ms(), **common(request, caller)
     )
     at = Query(request).number("at", most=REVISION_MAX)
     if at is None:
@@ -131,9 +131,7 @@ async def delete_one(request: HttpRequest) -> Response[bytes]:
     bundle_id = path_text(request, "bundle_id")
     api, caller = api_of(request), caller_of(request)
     before = await _view(api, bundle_id)
-    await submit(
-        api, DeleteBundle(bundle_id=BundleId(bundle_id), **common(request, caller.principal))
-    )
+    await submit(api, DeleteBundle(bundle_id=BundleId(bundle_id), **common(request, caller)))
     found = api.engine.peek(Bundle.KIND, bundle_id)
     return answer(before if found is None else await _after(api, bundle_id, before), 202)
 
@@ -166,7 +164,7 @@ async def start_job(request: HttpRequest) -> Response[bytes]:
     api, caller = api_of(request), caller_of(request)
     await submit(
         api,
-        StartJob(bundle_id=BundleId(bundle_id), job=job, **common(request, caller.principal)),
+        StartJob(bundle_id=BundleId(bundle_id), job=job, **common(request, caller)),
     )
     return answer(await _view(api, bundle_id))
 
@@ -189,7 +187,7 @@ async def stop_job(request: HttpRequest) -> Response[bytes]:
     api, caller = api_of(request), caller_of(request)
     await submit(
         api,
-        StopJob(bundle_id=BundleId(bundle_id), job=job, **common(request, caller.principal)),
+        StopJob(bundle_id=BundleId(bundle_id), job=job, **common(request, caller)),
     )
     return answer(await _view(api, bundle_id))
 
@@ -209,9 +207,7 @@ async def reset_one(request: HttpRequest) -> Response[bytes]:
     """Restart histories and avoided nodes go; broken and dropped replicas are placed again."""
     bundle_id = path_text(request, "bundle_id")
     api, caller = api_of(request), caller_of(request)
-    await submit(
-        api, ResetBundle(bundle_id=BundleId(bundle_id), **common(request, caller.principal))
-    )
+    await submit(api, ResetBundle(bundle_id=BundleId(bundle_id), **common(request, caller)))
     return answer(await _view(api, bundle_id))
 
 
@@ -290,7 +286,7 @@ async def reset_replica(request: HttpRequest) -> Response[bytes]:
         ResetBundle(
             bundle_id=BundleId(path_text(request, "bundle_id")),
             replica_id=ReplicaId(key),
-            **common(request, caller.principal),
+            **common(request, caller),
         ),
     )
     return await _replica_view(request, key)

@@ -42,6 +42,7 @@ async def run_command(socket: AnySocket) -> None:
         if not lease.is_acknowledged:
             await _acknowledge(api, caller_of(socket), lease)
     except HostlerError as error:
+        api.refusals.note(socket, error)
         await connection.deny(error)
         return
     try:

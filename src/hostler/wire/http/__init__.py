@@ -4,6 +4,7 @@ Instants are `*_at_ms`, durations `*_ms`, money `*_microusd`. Phases and reasons
 that an older client can show what a newer server says.
 """
 
+from hostler.wire.http.audit import AuditView
 from hostler.wire.http.bundles import (
     AffinityView,
     AllocationView,
@@ -117,6 +118,7 @@ __all__ = [
     "AffinityView",
     "AllocationView",
     "AttemptView",
+    "AuditView",
     "BootFailureView",
     "BudgetLineView",
     "BundleView",

@@ -1,0 +1,84 @@
+"""What has happened: who changed what, as the audit has it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hostler.client import calls
+from hostler.client.paging import PAGE_COUNT, Paging
+from hostler.wire.http import AuditView, Page
+
+FOLLOW_MS: Final = 30_000
+"""How long the server is asked to wait for the next entry."""
+
+
+def audit_call(**asked: str | int | None) -> calls.Call[Page[AuditView]]:
+    """Ask for a page of the audit."""
+    wait_ms = asked.get("wait_ms")
+    return calls.Call(
+        method="GET",
+        path="/v1/audit",
+        answer=Page[AuditView],
+        params=calls.query_of(dict(asked)),
+        wait_ms=wait_ms if isinstance(wait_ms, int) else 0,
+    )
+
+
+class History(Paging):
+    """The part of a client that asks for what has happened."""
+
+    async def audit(
+        self,
+        *,
+        by: str | None = None,
+        subject: str | None = None,
+        action: str | None = None,
+        outcome: str | None = None,
+        since_at_ms: int | None = None,
+        until_at_ms: int | None = None,
+        count: int = 100,
+    ) -> list[AuditView]:
+        """Return who changed what, and who was refused, the newest first.
+
+        Args:
+            by: Only of this principal, or shown with this token id.
+            subject: Only about this id, or from this address.
+            action: Only this action, such as `drain_node`.
+            outcome: Only `done`, or only `refused`.
+            since_at_ms: Only from this instant on.
+            until_at_ms: Only up to this instant.
+            count: So many at most.
+        """
+        items: list[AuditView] = []
+        cursor: str | None = None
+        while True:
+            page = await self._transport.send(
+                audit_call(
+                    by=by,
+                    subject=subject,
+                    action=action,
+                    outcome=outcome,
+                    since_at_ms=since_at_ms,
+                    until_at_ms=until_at_ms,
+                    cursor=cursor,
+                    limit=min(count - len(items), PAGE_COUNT),
+                )
+            )
+            items += page.items
+            cursor = page.next_cursor
+            if cursor is None or len(items) >= count:
+                return items
+
+    async def audit_after(
+        self,
+        audit_id: str,
+        *,
+        by: str | None = None,
+        subject: str | None = None,
+        wait_ms: int = FOLLOW_MS,
+    ) -> list[AuditView]:
+        """Return the entries after one, the oldest first; waits for a while for there to be one."""
+        page = await self._transport.send(
+            audit_call(after=audit_id, by=by, subject=subject, wait_ms=wait_ms, limit=PAGE_COUNT)
+        )
+        return page.items
