@@ -1,4 +1,4 @@
-"""What has happened: who changed what, as the audit has it."""
+"""What has happened: who changed what, and what became of one thing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from hostler.client import calls
 from hostler.client.paging import PAGE_COUNT, Paging
-from hostler.wire.http import AuditView, Page
+from hostler.wire.http import AuditView, LifeView, Page
 
 FOLLOW_MS: Final = 30_000
 """How long the server is asked to wait for the next entry."""
@@ -82,3 +82,18 @@ class History(Paging):
             audit_call(after=audit_id, by=by, subject=subject, wait_ms=wait_ms, limit=PAGE_COUNT)
         )
         return page.items
+
+    async def life(self, about: str, *, count: int = PAGE_COUNT) -> LifeView:
+        """Return what became of one thing, also after it is gone.
+
+        Args:
+            about: Noun and id: `node/n-000001`, `replica/b/job/0`, `bundle/b`, `lease/l-000001`.
+            count: So many events at most, the newest.
+        """
+        call = calls.Call(
+            method="GET",
+            path="/v1/life",
+            answer=LifeView,
+            params=calls.query_of({"about": about, "limit": count}),
+        )
+        return await self._transport.send(call)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hostler.client.history import FOLLOW_MS
-from hostler.wire.http import AuditView
+from hostler.client.paging import PAGE_COUNT
+from hostler.wire.http import AuditView, LifeView
 
 if TYPE_CHECKING:
     from hostler.client.background import BackgroundLoop
@@ -52,3 +53,7 @@ class SyncHistory:
         """As `Client.audit_after`."""
         asked = self._client.audit_after(audit_id, by=by, subject=subject, wait_ms=wait_ms)
         return self._loop.run(asked)
+
+    def life(self, about: str, *, count: int = PAGE_COUNT) -> LifeView:
+        """As `Client.life`."""
+        return self._loop.run(self._client.life(about, count=count))

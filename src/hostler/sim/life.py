@@ -30,6 +30,7 @@ from hostler.core.step import step
 from hostler.engine.batch import commit_of
 from hostler.engine.boundaries import Boundary
 from hostler.engine.recover import fleet_of
+from hostler.engine.upkeep import keep_of
 from hostler.model import Node
 from hostler.model.command import (
     CheckMachine,
@@ -323,8 +324,5 @@ class ServerProcess:
             return
         self.guard(lambda: self.pass_by(Boundary.BEFORE_PRUNE))
         if settings is not None and not self.is_dead:
-            keep = settings.retention
-            self.server.disk.rows.prune(
-                events_keep=keep.event_count_max, journal_keep=keep.journal_count_max
-            )
+            self.server.disk.rows.prune(keep_of(settings.retention))
         self.world.after(_PRUNE_EVERY_MS, self._prune)

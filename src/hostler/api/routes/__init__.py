@@ -10,6 +10,7 @@ from hostler.api.routes import (
     execs,
     explanations,
     leases,
+    life,
     nodes,
     plans,
     pools,
@@ -37,6 +38,7 @@ ROUTES = [
     *spend.ROUTES,
     *events.ROUTES,
     *audit.ROUTES,
+    *life.ROUTES,
     *agents.ROUTES,
 ]
 """Every handler of the API."""

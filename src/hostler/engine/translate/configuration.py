@@ -175,6 +175,8 @@ def _settings(document: FleetDocument) -> FleetSettings:
             journal_count_max=retention.journal_max,
             ended_ms=duration_ms(retention.ended),
             decision_count_max=retention.decisions_max,
+            life_count_max=retention.life_max,
+            lives_count_max=retention.lives_max,
             audit_ms=duration_ms(retention.audit),
             audit_count_max=retention.audit_max,
         ),

@@ -75,6 +75,7 @@ from hostler.wire.http.leases import (
     RunSignal,
     RunStart,
 )
+from hostler.wire.http.life import LifeView, PhaseView
 from hostler.wire.http.nodes import (
     BootFailureView,
     CleanUpView,
@@ -154,6 +155,7 @@ __all__ = [
     "LeasePlanView",
     "LeaseView",
     "LeftView",
+    "LifeView",
     "MatchView",
     "NodeRuleView",
     "NodeView",
@@ -163,6 +165,7 @@ __all__ = [
     "Page",
     "PendingGroupView",
     "PendingView",
+    "PhaseView",
     "PlanView",
     "PlannedReplica",
     "PoolView",
