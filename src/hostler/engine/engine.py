@@ -101,6 +101,7 @@ class Engine:
         self._ended = asyncio.get_running_loop().create_future()
         recovered = await recover(self._store, self._boundary)
         self.gauges.started_at_ms = self.clock.now_ms()
+        self.gauges.tally.begin(recovered.fleet)
         self._publisher.begin_after(recovered.fleet.event_seq)
         self._boundary(Boundary.AFTER_LOAD_BEFORE_START)
         self._loop = Loop(
