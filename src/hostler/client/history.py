@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from hostler.client import calls
+from hostler.client.call import Call, getting
 from hostler.client.paging import PAGE_COUNT, Paging
 from hostler.wire.http import AuditView, LifeView, Page
 
@@ -12,16 +12,9 @@ FOLLOW_MS: Final = 30_000
 """How long the server is asked to wait for the next entry."""
 
 
-def audit_call(**asked: str | int | None) -> calls.Call[Page[AuditView]]:
+def audit_call(**asked: Any) -> Call[Page[AuditView]]:
     """Ask for a page of the audit."""
-    wait_ms = asked.get("wait_ms")
-    return calls.Call(
-        method="GET",
-        path="/v1/audit",
-        answer=Page[AuditView],
-        params=calls.query_of(dict(asked)),
-        wait_ms=wait_ms if isinstance(wait_ms, int) else 0,
-    )
+    return getting("/v1/audit", Page[AuditView], **asked)
 
 
 class History(Paging):
@@ -90,10 +83,5 @@ class History(Paging):
             about: Noun and id: `node/n-000001`, `replica/b/job/0`, `bundle/b`, `lease/l-000001`.
             count: So many events at most, the newest.
         """
-        call = calls.Call(
-            method="GET",
-            path="/v1/life",
-            answer=LifeView,
-            params=calls.query_of({"about": about, "limit": count}),
-        )
+        call = getting("/v1/life", LifeView, about=about, limit=count)
         return await self._transport.send(call)
