@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from hostler.api.context import Api, Caller, remote_of
+from hostler.api.context import AnyConnection, Api, Caller, remote_of
 from hostler.api.errors import HttpRequest, Invalid, missing, refused
 from hostler.api.http import idempotency_key_of, raw_body
 from hostler.base.errors import Defect
@@ -66,9 +66,9 @@ def of_holder(request: HttpRequest, caller: Caller) -> dict[str, Any]:
     }
 
 
-def origin_of(request: HttpRequest, caller: Caller) -> Origin:
+def origin_of(connection: AnyConnection, caller: Caller) -> Origin:
     """Say from where a request comes."""
-    return Origin(token_id=caller.token_id, remote=remote_of(request))
+    return Origin(token_id=caller.token_id, remote=remote_of(connection))
 
 
 def record_of(api: Api, kind: type[R], key: str) -> R:

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from hostler.api.context import CALLER_KEY, AnyConnection, Caller, remote_of
 from hostler.api.errors import Denied
 from hostler.base.errors import Failed
-from hostler.core.inputs import AccessRefused
+from hostler.core.asking import AccessNoted
 from hostler.engine.engine import Engine
 from hostler.model.audit import Origin
 
@@ -74,7 +74,7 @@ class Refusals:
         if waiting:
             await self._engine.observe(
                 *(
-                    AccessRefused(
+                    AccessNoted(
                         principal=principal,
                         origin=Origin(token_id=token_id, remote=remote),
                         action=action,

@@ -1,4 +1,4 @@
-"""What every input has, and what every request has besides: who asks, and from where."""
+"""Who asks, and from where: what every input and every request has, and what the audit is told."""
 
 from __future__ import annotations
 
@@ -21,3 +21,16 @@ class Request(Input, frozen=True, kw_only=True):
     (`core/absorb/receipts.py`). Empty: each is a request of its own."""
     origin: Origin | None = None
     """From where, for the audit; left out where nothing is audited."""
+
+
+class AccessNoted(Input, frozen=True, kw_only=True, tag="access_noted"):
+    """Somebody was refused, or let do something that changes no record of ours."""
+
+    principal: str
+    """Empty for somebody unknown."""
+    origin: Origin
+    action: str
+    about: dict[str, str] = {}
+    code: str = ""
+    """Why they were refused; empty: they were not."""
+    count: int = 1

@@ -17,11 +17,10 @@ from hostler.base.ids import (
     ReplicaId,
 )
 from hostler.core.allocation_fact import AllocationFact
-from hostler.core.asking import Input, Request
+from hostler.core.asking import AccessNoted, Input, Request
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.machine_fact import MachineFact
 from hostler.core.services import NodeService
-from hostler.model.audit import Origin
 from hostler.model.bundle import Fallback, Job, RolloutPolicy
 from hostler.model.calendar import TimeZone
 from hostler.model.constraint import SpreadRule
@@ -296,18 +295,6 @@ class ContactResumed(Input, frozen=True, kw_only=True, tag="contact_resumed"):
     node_id: NodeId
 
 
-class AccessRefused(Input, frozen=True, kw_only=True, tag="access_refused"):
-    """Somebody asked for what they may not do, so often since this was last said."""
-
-    principal: str
-    """Empty for somebody unknown."""
-    origin: Origin
-    action: str
-    """Method and route."""
-    code: str
-    count: int = 1
-
-
 class ServerStarted(Input, frozen=True, kw_only=True, tag="server_started"):
     """The process has begun: nobody was listened to before now, and nothing sent is remembered."""
 
@@ -392,7 +379,7 @@ AnyInput = (
     | AllocationReported
     | SilenceNoticed
     | ContactResumed
-    | AccessRefused
+    | AccessNoted
     | ServerStarted
     | FullScan
     | AlarmRang

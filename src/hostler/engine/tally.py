@@ -105,6 +105,7 @@ class Tally:
             EventKind.REPLICA_MIGRATING: self._move_begun,
             EventKind.REPLICA_MIGRATED: self._move_done,
             EventKind.REPLICA_MIGRATION_FAILED: self._move_failed,
+            EventKind.BUNDLE_DELETED: self._bundle_gone,
             EventKind.LEASE_GRANTED: self._lease_granted,
             EventKind.LEASE_SETTLED: self._lease_settled,
             EventKind.LEASE_REFUSED: self._lease_refused,
@@ -112,7 +113,7 @@ class Tally:
         }
 
     def begin(self, fleet: Fleet) -> None:
-        """Take over what is under way when the process starts."""
+        """Take over what is under way when the process starts: its outcome will be counted."""
         for node in fleet.nodes.rows.values():
             self._capacity_of(node, 1)
         for allocation in fleet.allocations.rows.values():
@@ -203,6 +204,11 @@ class Tally:
 
     def _recovery_given_up(self, _fleet: Fleet, _delta: Delta, event: Event) -> None:
         self._recovering.pop(event.about["replica"], None)
+
+    def _bundle_gone(self, _fleet: Fleet, _delta: Delta, event: Event) -> None:
+        prefix = f"{event.about['bundle']}/"
+        for key in [key for key in self._recovering if key.startswith(prefix)]:
+            del self._recovering[key]
 
     def _move_begun(self, _fleet: Fleet, _delta: Delta, event: Event) -> None:
         self.moves[(str(event.data.get("cause")), "begun")] += 1

@@ -3,8 +3,8 @@
 from typing import Any
 
 from hostler.base.ids import LeaseId, NodeId
+from hostler.core.asking import AccessNoted
 from hostler.core.inputs import (
-    AccessRefused,
     AcquireLease,
     CordonNode,
     CreateToken,
@@ -117,7 +117,7 @@ def test_a_holder_with_its_own_lease_is_not_in_it_but_whoever_ends_it_is(
 
 def test_a_refusal_of_access_is_written_down_with_its_count(stable: NewStable) -> None:
     world = stable(an_own_pool())
-    refusal = AccessRefused(
+    refusal = AccessNoted(
         principal="",
         origin=Origin(remote="10.0.0.66"),
         action="GET /v1/nodes",
@@ -130,12 +130,18 @@ def test_a_refusal_of_access_is_written_down_with_its_count(stable: NewStable) -
     assert (entry.origin.remote, entry.action) == ("10.0.0.66", "GET /v1/nodes")
 
 
+def test_what_changes_no_record_can_be_noted_too(stable: NewStable) -> None:
+    world = stable(an_own_pool())
+    world.run(AccessNoted(**ALICE, action="run_command", about={"lease": "l-000001"}))
+    (entry,) = audit(world)
+    assert (entry.outcome, entry.code) == (AuditOutcome.DONE, "")
+    assert (entry.principal, entry.about) == ("alice", {"lease": "l-000001"})
+
+
 def knock(world: Stable, count: int) -> None:
     for number in range(count):
         world.run(
-            AccessRefused(
-                principal="", origin=Origin(), action=f"GET /{number}", code="unauthorized"
-            )
+            AccessNoted(principal="", origin=Origin(), action=f"GET /{number}", code="unauthorized")
         )
 
 

@@ -22,9 +22,8 @@ from hostler.core.absorb import (
     rollouts,
     tokens,
 )
-from hostler.core.asking import Request
+from hostler.core.asking import AccessNoted, Request
 from hostler.core.inputs import (
-    AccessRefused,
     AcquireLease,
     AgentSaidHello,
     AlarmRang,
@@ -137,8 +136,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
             agents.silence(txn, one)
         case ContactResumed():
             agents.contact(txn, one)
-        case AccessRefused():
-            auditing.refused(txn, one)
+        case AccessNoted():
+            auditing.noted(txn, one)
         case ServerStarted():
             leases.server_started(txn)
             configuration.server_started(txn, one)

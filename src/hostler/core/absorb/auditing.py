@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hostler.core.asking import Request
+from hostler.core.asking import AccessNoted, Request
 from hostler.core.inputs import (
-    AccessRefused,
     AcquireLease,
     CreateToken,
     ExtendLease,
@@ -115,8 +114,8 @@ def _data(one: Request) -> dict[str, str | int | bool | None]:
     return told
 
 
-def refused(txn: Txn, one: AccessRefused) -> None:
-    """Write down that somebody was refused."""
+def noted(txn: Txn, one: AccessNoted) -> None:
+    """Write down that somebody was refused, or did something beside the records."""
     txn.put(
         AuditEntry(
             number=_number(txn),
@@ -124,8 +123,8 @@ def refused(txn: Txn, one: AccessRefused) -> None:
             principal=one.principal,
             origin=one.origin,
             action=one.action,
-            about={},
-            outcome=AuditOutcome.REFUSED,
+            about=one.about,
+            outcome=AuditOutcome.REFUSED if one.code else AuditOutcome.DONE,
             code=one.code,
             count=one.count,
             event_seq=txn.fleet.event_seq,
