@@ -110,7 +110,11 @@ def by_secret(api: Api, secret: str) -> Caller:
 
 def _caller(token: Token) -> Caller:
     return Caller(
-        principal=token.name or token.token_id, role=token.role, pool=token.pool, tier=token.tier
+        principal=token.name or token.token_id,
+        role=token.role,
+        pool=token.pool,
+        tier=token.tier,
+        token_id=token.token_id,
     )
 
 

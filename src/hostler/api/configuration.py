@@ -16,6 +16,7 @@ from hostler.core.replies import Refused
 from hostler.engine.effects import Foreseen, foresee
 from hostler.engine.engine import Engine
 from hostler.engine.translate import apply_configuration, provider_problems, time_zone_problems
+from hostler.model.audit import Origin
 from hostler.wire.documents import (
     ConfigDocument,
     DocumentProblem,
@@ -56,6 +57,7 @@ class ConfigurationFile:
         *,
         request_id: str,
         principal: str,
+        origin: Origin | None = None,
         is_dry_run: bool = False,
         expected: str = "",
     ) -> ReloadView:
@@ -65,6 +67,7 @@ class ConfigurationFile:
             engine: Started.
             request_id: Of the request to the core.
             principal: Who asks, for the audit.
+            origin: From where.
             is_dry_run: Change nothing.
             expected: Digest of the only text that is to be taken; empty takes any.
 
@@ -82,7 +85,7 @@ class ConfigurationFile:
                     f"{self._path} has changed since it was looked at: look again",
                 )
             reading = read_config(text, str(self._path))
-            request = self._request(reading, engine, request_id, principal)
+            request = self._request(reading, engine, request_id, principal, origin)
             now_ms = engine.clock.now_ms()
             foreseen = await engine.read(lambda fleet: foresee(fleet, request, now_ms))
             if foreseen.refusal is not None:
@@ -116,7 +119,12 @@ class ConfigurationFile:
             ) from error
 
     def _request(
-        self, reading: Reading[ConfigDocument], engine: Engine, request_id: str, principal: str
+        self,
+        reading: Reading[ConfigDocument],
+        engine: Engine,
+        request_id: str,
+        principal: str,
+        origin: Origin | None,
     ) -> ApplyConfiguration:
         document = reading.require()
         problems = [
@@ -130,6 +138,7 @@ class ConfigurationFile:
             now_ms=engine.clock.now_ms(),
             request_id=request_id,
             principal=principal,
+            origin=origin,
         )
 
     async def reload_on_signal(self, engine: Engine, request_id: str) -> None:

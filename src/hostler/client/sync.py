@@ -11,6 +11,7 @@ from hostler.client.background import BackgroundLoop
 from hostler.client.client import Client
 from hostler.client.lease import HeldLease, Output, RunResult
 from hostler.client.sync_bundles import SyncBundleClient
+from hostler.client.sync_history import SyncHistory
 from hostler.client.transport import RETRY_MS, TIMEOUT_MS
 from hostler.client.wishes import LeaseWishes, OnWaiting, asked_for
 from hostler.wire.http import (
@@ -79,7 +80,7 @@ class SyncLease:
         )
 
 
-class SyncClient(SyncBundleClient):
+class SyncClient(SyncBundleClient, SyncHistory):
     """Talks to one server, blocking. Use as `with SyncClient() as client`. See `Client`."""
 
     def __init__(

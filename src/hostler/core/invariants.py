@@ -11,6 +11,7 @@ from typing import Any
 
 from hostler.base.errors import Defect
 from hostler.core import (
+    audit,
     config_invariants,
     lease_invariants,
     node_invariants,
@@ -27,6 +28,7 @@ from hostler.core.pool_invariants import Broken
 from hostler.core.slot_choice import slot_for
 from hostler.model import (
     Allocation,
+    AuditEntry,
     Breaker,
     Lease,
     Meter,
@@ -257,6 +259,7 @@ _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
     Rollout.KIND: _rollout,
     Shift.KIND: _shift,
     OutboxEntry.KIND: _command,
+    AuditEntry.KIND: audit.broken,
     Pool.KIND: pool_invariants.of_pool,
     Sizes.KIND: pool_invariants.of_sizes,
     Breaker.KIND: pool_invariants.of_breaker,

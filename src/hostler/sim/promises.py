@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from hostler.core.asking import Request
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import (
     AcquireLease,
@@ -17,7 +18,6 @@ from hostler.core.inputs import (
     DrainNode,
     LabelNode,
     ReleaseLease,
-    Request,
     SubmitBundle,
     UncordonNode,
 )

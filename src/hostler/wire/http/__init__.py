@@ -4,6 +4,7 @@ Instants are `*_at_ms`, durations `*_ms`, money `*_microusd`. Phases and reasons
 that an older client can show what a newer server says.
 """
 
+from hostler.wire.http.audit import AuditView
 from hostler.wire.http.bundles import (
     AffinityView,
     AllocationView,
@@ -76,6 +77,7 @@ from hostler.wire.http.leases import (
     RunSignal,
     RunStart,
 )
+from hostler.wire.http.life import LifeView, PhaseView
 from hostler.wire.http.nodes import (
     BootFailureView,
     CleanUpView,
@@ -119,6 +121,7 @@ __all__ = [
     "AffinityView",
     "AllocationView",
     "AttemptView",
+    "AuditView",
     "BootFailureView",
     "BudgetLineView",
     "BundleView",
@@ -156,6 +159,7 @@ __all__ = [
     "LeasePlanView",
     "LeaseView",
     "LeftView",
+    "LifeView",
     "MatchView",
     "NodeRuleView",
     "NodeView",
@@ -165,6 +169,7 @@ __all__ = [
     "Page",
     "PendingGroupView",
     "PendingView",
+    "PhaseView",
     "PlanView",
     "PlannedReplica",
     "PoolView",
