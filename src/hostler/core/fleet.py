@@ -20,6 +20,7 @@ from hostler.model import (
     Breaker,
     Budget,
     Bundle,
+    Consolidation,
     Cooldown,
     Counter,
     Lease,
@@ -62,6 +63,7 @@ class Fleet:
         self.breakers = Table(Breaker)
         self.bundles = Table(Bundle)
         self.budgets = Table(Budget)
+        self.consolidations = Table(Consolidation)
         self.cooldowns = Table(Cooldown)
         self.counters = Table(Counter)
         self.leases = Table(Lease)
