@@ -107,6 +107,11 @@ class Fleet:
         found: Record | None = self.tables[kind].get(key)
         return found
 
+    def is_different(self, record: Record) -> bool:
+        """Say whether a record that is there now is not as it was before the open step."""
+        before = self.committed(record.KIND, record.key)
+        return before is not record and before != record
+
     def write(self, kind: str, key: str, new: Record | None) -> Record | None:
         """Put or remove one record with its indexes; return what was there.
 

@@ -41,6 +41,7 @@ REQUIRED: Final = (
     "network.link_broken",
     "network.partition",
     "network.request_lost",
+    "node.consolidated",
     "operator.disabled_pool",
     "operator.removed_pool",
     "operator.swapped_options",

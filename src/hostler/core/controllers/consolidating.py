@@ -89,7 +89,7 @@ def _keep_record(txn: Txn, pool: Pool) -> None:
     if is_wanted and record is None:
         txn.put(Consolidation(pool=pool.name, look_at_ms=look_at_ms))
     elif is_wanted and record is not None:
-        if txn.fleet.committed(Pool.KIND, pool.name) is not pool:
+        if txn.fleet.is_different(pool):
             txn.change(record, look_at_ms=look_at_ms, left_alone=())
     elif record is not None:
         if record.node_id is not None:
@@ -103,13 +103,12 @@ def _policy(pool: Pool) -> ConsolidationPolicy:
 
 def _pools_of_changes(txn: Txn) -> Iterator[str]:
     """Give the pools of nodes that are different now, or on which something is."""
-    fleet = txn.fleet
     for node in txn.changed(Node):
-        if fleet.committed(Node.KIND, node.node_id) is not node:
+        if txn.fleet.is_different(node):
             yield node.pool
     for allocation in txn.changed(Allocation):
-        if fleet.committed(Allocation.KIND, allocation.allocation_id) is not allocation:
-            found = fleet.nodes.get(allocation.node_id)
+        if txn.fleet.is_different(allocation):
+            found = txn.fleet.nodes.get(allocation.node_id)
             if found is not None:
                 yield found.pool
 
