@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from hostler.base.errors import Defect
 from hostler.core import invariants
 from hostler.core.delta import Delta, Dispatch
-from hostler.core.events import EventKind
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import AnyInput, AnyRequest, FullScan
 from hostler.core.replies import Result
@@ -77,9 +76,6 @@ class Checkers:
                 fleet=fleet.revision,
                 disk=self._disk.revision,
             )
-        for event in delta.events:
-            if event.kind is EventKind.NODE_CONSOLIDATED:
-                self._world.probe("node.consolidated")
         check_ceilings(fleet)
         if self.step_count % SCAN_EVERY_STEPS == 0:
             _scan(fleet)
