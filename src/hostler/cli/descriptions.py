@@ -30,6 +30,7 @@ from hostler.wire.http import (
     DrainView,
     JobView,
     LeaseView,
+    NodeMaintenanceView,
     NodeView,
     NoteView,
     NoticeView,
@@ -142,6 +143,7 @@ def _node(client: SyncClient, view: NodeView) -> list[str]:
             _drain_text(drain) if drain else None,
         ),
         ("Quarantine", _quarantine_text(view.quarantine)),
+        ("Maintenance", _maintenance_text(view.maintenance)),
         ("Taken back", _notice_text(view.notice)),
         ("Retires because", view.retire_reason),
         ("Machine is still there", stop_answer(view.stop)),
@@ -172,6 +174,17 @@ def _quarantine_text(view: QuarantineView | None) -> str | None:
     if view.is_on_probation:
         return f"{why}; the next job is on trial"
     return f"{why}; a trial in {format_duration(max(0, view.until_at_ms - now_ms()))}"
+
+
+def _maintenance_text(view: NodeMaintenanceView | None) -> str | None:
+    if view is None:
+        return None
+    if view.is_called_off:
+        return f"{view.name}, called off here"
+    left_ms = view.from_at_ms - now_ms()
+    if left_ms > 0:
+        return f"{view.name}, in {format_duration(left_ms)}"
+    return f"{view.name}, over in {_until(view.to_at_ms)}"
 
 
 def _notice_text(view: NoticeView | None) -> str | None:

@@ -30,6 +30,7 @@ from hostler.wire.http import (
     LabelsRequest,
     LeasePlanView,
     LeaseView,
+    MaintenancePage,
     NodeView,
     Page,
     PendingView,
@@ -257,6 +258,11 @@ def nodes(**params: Any) -> Call[Page[NodeView]]:
 def node(node_id: str) -> Call[NodeView]:
     """Get one node."""
     return _get(f"/v1/nodes/{segment(node_id)}", NodeView)
+
+
+def maintenance() -> Call[MaintenancePage]:
+    """List when the machines of which nodes are worked on."""
+    return _get("/v1/maintenance", MaintenancePage)
 
 
 def windows(**params: Any) -> Call[WindowsView]:

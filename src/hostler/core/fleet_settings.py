@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from hostler.model.disruption import DisruptionBudget
+from hostler.model.maintenance import MaintenancePlan
 from hostler.model.settings import (
     AGEING_MS,
     Preemption,
@@ -36,4 +37,5 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     ageing_ms: int = AGEING_MS
     preemption: Preemption = Preemption()
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
+    maintenance: tuple[MaintenancePlan, ...] = ()
     spend: SpendSettings = SpendSettings()

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import ClassVar, Final
 
 from hostler.model.disruption import DisruptionBudget
+from hostler.model.maintenance import MaintenancePlan
 from hostler.model.pool import Band
 from hostler.model.record import Record, Value
 from hostler.model.spend import SpendSettings
@@ -132,6 +133,8 @@ class Settings(Record, frozen=True, kw_only=True):
     """A replica goes before one of the band above that has waited so much less; 0: bands always
     come first."""
     preemption: Preemption = Preemption()
+    maintenance: tuple[MaintenancePlan, ...] = ()
+    """When the machines of which nodes are worked on."""
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     """Bounds on moving what runs, over all jobs that each selects."""
     recovery: RecoveryLimits = RecoveryLimits()

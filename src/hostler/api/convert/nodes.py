@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hostler.api.convert.maintenance import on_node
 from hostler.api.convert.shapes import shape
 from hostler.core.consolidation import moves_of, words
 from hostler.core.fleet import Fleet
@@ -190,6 +191,7 @@ def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
         drain=None if drain is None else _drain(fleet, record, drain),
         quarantine=_quarantine(record.quarantine),
         notice=_notice(record.notice),
+        maintenance=on_node(record.maintenance),
         retire_reason=record.retire_reason,
         is_spare=record.is_spare,
         spare_band=record.spare_band,

@@ -18,6 +18,7 @@ from hostler.core.disruption import problems_of_disruption
 from hostler.core.fleet import Fleet
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import ApplyConfiguration
+from hostler.core.maintenance import problems_of_maintenance
 from hostler.core.replies import Problem
 from hostler.model import Pool
 from hostler.model.pool import Band, Offer, Tier, TierKind
@@ -38,6 +39,8 @@ def problems_of(fleet: Fleet, one: ApplyConfiguration) -> list[Problem]:
     found += problems_of_services(fleet, one)
     disruption, zones = one.settings.disruption_budgets, [zone.name for zone in one.time_zones]
     found += problems_of_disruption("settings.disruption_budgets", disruption, zones)
+    plans = one.settings.maintenance
+    found += problems_of_maintenance("settings.maintenance", plans, one.pools, zones)
     found += problems_of_budgets(one.budgets, one.pools)
     return found
 

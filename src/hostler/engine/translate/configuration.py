@@ -21,6 +21,7 @@ from hostler.core.inputs import ApplyConfiguration
 from hostler.engine.time_zones import read_time_zones, time_zone_problem
 from hostler.engine.translate.consolidation import consolidation_policy
 from hostler.engine.translate.disruption import budget_zones, disruption_budgets
+from hostler.engine.translate.maintenance import maintenance_plans, maintenance_zones
 from hostler.engine.translate.services import node_service
 from hostler.model import Budget, Pool
 from hostler.model.calendar import Weekday, Window
@@ -94,6 +95,7 @@ def _time_zones(document: ConfigDocument) -> Iterator[tuple[str, str]]:
     for name, pool in document.pools.items():
         for index, window in enumerate(pool.windows):
             yield f"pools.{name}.windows[{index}].time_zone", window.time_zone
+    yield from maintenance_zones("fleet.maintenance", document.fleet.maintenance)
     yield from budget_zones("fleet.disruption_budgets", document.fleet.disruption_budgets)
 
 
@@ -117,7 +119,7 @@ def apply_configuration(
         principal=principal,
         idempotency_key=idempotency_key,
         fleet_id=document.fleet.id or new_fleet_id(),
-        settings=_settings(document.fleet),
+        settings=_settings(document.fleet, now_ms),
         pools=tuple(_pool(name, pool) for name, pool in sorted(document.pools.items())),
         services=tuple(
             node_service(name, each) for name, each in sorted(document.services.items())
@@ -127,7 +129,7 @@ def apply_configuration(
     )
 
 
-def _settings(document: FleetDocument) -> FleetSettings:
+def _settings(document: FleetDocument, now_ms: int) -> FleetSettings:
     timing, recovery, retention = document.timing, document.recovery, document.retention
     return FleetSettings(
         heartbeat_ms=duration_ms(timing.heartbeat),
@@ -152,6 +154,7 @@ def _settings(document: FleetDocument) -> FleetSettings:
         ),
         ageing_ms=duration_ms(document.placement.ageing),
         preemption=_preemption(document.placement.preemption),
+        maintenance=maintenance_plans(document.maintenance, now_ms),
         disruption_budgets=disruption_budgets(document.disruption_budgets),
         recovery=RecoveryLimits(
             restart_count_max=recovery.restarts_max,

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from hostler.wire.documents.consolidation import ConsolidationDocument
 from hostler.wire.documents.disruption import FleetDisruptionBudgetDocument
+from hostler.wire.documents.maintenance import MaintenanceDocument
 from hostler.wire.documents.services import ServiceDocument
 from hostler.wire.documents.spend import BudgetDocument, SpendDocument
 from hostler.wire.documents.text import Count, CountFromOne, Duration, Money, Name
@@ -133,6 +134,8 @@ class FleetDocument(Document, frozen=True, kw_only=True):
     placement: PlacementDocument = PlacementDocument()
     disruption_budgets: list[FleetDisruptionBudgetDocument] = []
     """Bounds on moving what runs well; counted over all that each selects."""
+    maintenance: list[MaintenanceDocument] = []
+    """When the machines of which nodes are worked on."""
     recovery: RecoveryDocument = RecoveryDocument()
     quarantine: QuarantineDocument = QuarantineDocument()
     debts: DebtsDocument = DebtsDocument()

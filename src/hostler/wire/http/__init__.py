@@ -74,6 +74,12 @@ from hostler.wire.http.leases import (
     RunSignal,
     RunStart,
 )
+from hostler.wire.http.maintenance import (
+    MaintainedNodeView,
+    MaintenancePage,
+    MaintenanceView,
+    NodeMaintenanceView,
+)
 from hostler.wire.http.nodes import (
     BootFailureView,
     CleanUpView,
@@ -154,7 +160,11 @@ __all__ = [
     "LeasePlanView",
     "LeaseView",
     "LeftView",
+    "MaintainedNodeView",
+    "MaintenancePage",
+    "MaintenanceView",
     "MatchView",
+    "NodeMaintenanceView",
     "NodeRuleView",
     "NodeView",
     "NoteView",

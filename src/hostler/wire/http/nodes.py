@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from hostler.wire.documents.where import LabelName
+from hostler.wire.http.maintenance import NodeMaintenanceView
 from hostler.wire.http.shapes import ShapeView
 
 
@@ -157,6 +158,8 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     cordon: CordonView | None
     drain: DrainView | None
     quarantine: QuarantineView | None
+    maintenance: NodeMaintenanceView | None = None
+    """Its machine is about to be worked on, or is."""
     notice: NoticeView | None
     retire_reason: str | None
     is_spare: bool
