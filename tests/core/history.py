@@ -20,7 +20,7 @@ from hostler.model.launch import Disconnect, Launch
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.maintenance import MaintenancePlan
 from hostler.model.node import NodePhase, NoticeKind
-from hostler.model.pool import Band, Reuse, Rollout, SizeWindow
+from hostler.model.pool import Band, Reuse, Rollout, SizeWindow, SpareTarget
 from hostler.model.rollout import Steering
 from hostler.model.service import ServiceLife, ServiceSpec
 from hostler.model.settings import BronzeVictims, Preemption, ProviderLimits
@@ -60,6 +60,7 @@ UTC_ZONE = TimeZone(
 SAVING = ConsolidationPolicy(
     used_percent_max=90, settle_ms=1_000, move_count_max=4, window_ms=60_000, spacing_ms=20_000
 )
+SPARES = (SpareTarget(count=1, band=Band.GOLD), SpareTarget(count=1, band=Band.SILVER))
 POOLS = ("p", "q")
 BUNDLES = ("a", "b", "c", "service.clock")
 ZONE = TimeZone(
@@ -259,8 +260,7 @@ class History:
             tiers=self.one_of(((fixed, elastic), (elastic,), (elastic, fixed))),
             warm_count=self.one_of((0, 1, 2)),
             reuse=self.one_of(list(Reuse)),
-            spare_count=self.one_of((0, 0, 1)),
-            spare_band=self.one_of((None, Band.GOLD)),
+            spares=self.one_of(((), (), (SpareTarget(count=1),), SPARES)),
             slot_count=self.one_of((1, 2)),
             idle_ms=self.one_of((1_000, 300_000)),
             lease_ms_max=self.one_of((None, 100_000)),

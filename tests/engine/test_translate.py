@@ -36,7 +36,7 @@ from hostler.model.launch import (
     SdNotifyReadiness,
     TcpReadiness,
 )
-from hostler.model.pool import Band, Reliability, Reuse, TierKind
+from hostler.model.pool import Band, Reliability, Reuse, SpareTarget, TierKind
 from hostler.model.service import ServiceLife, ServiceSpec
 from hostler.model.settings import BronzeVictims, Preemption
 from hostler.model.shape import Capability, CapabilityRequest, Device, Requirement, Shape
@@ -120,7 +120,7 @@ def test_a_configuration_says_the_same_as_its_document() -> None:
     assert settings.recovery.restart_count_max == 3
     assert settings.retention.ended_ms == 60_000
     (pool,) = request.pools
-    assert (pool.warm_count, pool.spare_count, pool.spare_band) == (2, 1, Band.GOLD)
+    assert (pool.warm_count, pool.spares) == (2, (SpareTarget(count=1, band=Band.GOLD),))
     assert (pool.slot_count, pool.lease_ms_max, pool.use_count_max) == (3, 7_200_000, 9)
     own, cloud = pool.tiers
     assert (own.kind, own.provider, own.offers) == (TierKind.FIXED, "", ())

@@ -10,7 +10,7 @@ from hostler.cli.lease_descriptions import clean_up_text, lease_lines, tenant_te
 from hostler.cli.lives import moves_to, restarts_text
 from hostler.cli.output import At, Cell, Column, fields, table
 from hostler.cli.pool_descriptions import BOOT_COLUMNS, TIER_COLUMNS, money_an_hour, pool_pairs
-from hostler.cli.protection_text import protected_text
+from hostler.cli.protection_text import budgets_text, protected_text
 from hostler.cli.remote import now_ms
 from hostler.cli.tables import (
     ALLOCATION_COLUMNS,
@@ -266,6 +266,7 @@ def _bundle(client: SyncClient, view: BundleView) -> list[str]:
             "; ".join(f"{job.name}: {told}" for job in view.jobs if (told := where_text(job))),
         ),
         ("Protected", protected_text(view)),
+        ("Disruption budgets", budgets_text(view)),
         ("Together", "the jobs of one copy on one node" if view.is_colocated else None),
         ("Labels", ", ".join(f"{name}={value}" for name, value in view.labels.items())),
         ("Generation", view.generation),

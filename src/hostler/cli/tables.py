@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from hostler.base.units import format_duration, format_size
 from hostler.cli.output import At, Column
-from hostler.cli.protection_text import protected_text
+from hostler.cli.protection_text import budgets_text, protected_text
 
 if TYPE_CHECKING:
     from hostler.wire.http import (
@@ -228,6 +228,7 @@ BUNDLE_COLUMNS: Final[tuple[Column[BundleView], ...]] = (
     Column("FAILED", lambda view: view.failed_count),
     Column("SINCE", lambda view: At(view.phase_since_at_ms)),
     Column("PROTECTED", protected_text, is_wide=True),
+    Column("BUDGETS", budgets_text, is_wide=True),
     Column("GENERATION", lambda view: view.generation, is_wide=True),
     Column("JOBS", lambda view: ",".join(job.name for job in view.jobs), is_wide=True),
     Column("BY", lambda view: view.submitted_by, is_wide=True),

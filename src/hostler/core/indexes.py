@@ -146,6 +146,10 @@ class NodeIndexes:
         """Nodes with a free slot for a lease."""
         self.places = PlaceIndex()
         """Nodes as placing sees them."""
+        self._follow_nodes(uses)
+
+    def _follow_nodes(self, uses: UseIndex) -> None:
+        """Say which indexes follow which writes of nodes."""
         self._node_follows = (
             self.places.follow_node,
             *_follows(

@@ -127,6 +127,8 @@ class Settings(Record, frozen=True, kw_only=True):
     """Age below which an unknown machine of ours may still be a launch in flight."""
     lost_node_count_max: int = 20
     """Brake: more nodes lost inside `brake_window_ms` than this hold back further recoveries."""
+    lost_node_percent_max: int | None = None
+    """The same as a share of the nodes that are there, one at least; the lower of both holds."""
     brake_window_ms: int = 300_000
     providers: tuple[ProviderLimits, ...] = ()
     ageing_ms: int = AGEING_MS

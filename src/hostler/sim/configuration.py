@@ -10,7 +10,7 @@ from hostler.model import Budget
 from hostler.model.calendar import Offset, TimeZone
 from hostler.model.consolidation import ConsolidationPolicy
 from hostler.model.maintenance import MaintenancePlan
-from hostler.model.pool import Offer, Pool, Reliability, Tier, TierKind
+from hostler.model.pool import Offer, Pool, Reliability, SpareTarget, Tier, TierKind
 from hostler.model.settings import (
     BronzeVictims,
     Preemption,
@@ -123,7 +123,7 @@ def _pool(plan: PoolPlan) -> Pool:
         is_enabled=plan.is_enabled,
         tiers=tuple(_tier(tier) for tier in plan.tiers),
         warm_count=plan.warm_count,
-        spare_count=plan.spare_count,
+        spares=(SpareTarget(count=plan.spare_count),) if plan.spare_count else (),
         slot_count=plan.slot_count,
         idle_ms=plan.idle_ms,
         retire_notice_ms=plan.retire_notice_ms,

@@ -31,6 +31,7 @@ from hostler.wire.http import (
     OfferView,
     PoolView,
     QuarantineView,
+    SpareTargetView,
     StopView,
     TenantView,
     TierView,
@@ -222,6 +223,17 @@ def _consolidation(fleet: Fleet, record: Pool) -> ConsolidationView | None:
     )
 
 
+def _spares(fleet: Fleet, record: Pool) -> list[SpareTargetView]:
+    keys = fleet.index.nodes_spare.keys(record.name)
+    bands = [fleet.nodes[key].spare_band for key in keys]
+    return [
+        SpareTargetView(
+            band=target.band, count=target.count, present_count=bands.count(target.band)
+        )
+        for target in record.spares
+    ]
+
+
 def pool(fleet: Fleet, record: Pool) -> PoolView:
     """Show a pool, with its nodes and leases counted."""
     index = fleet.index
@@ -254,7 +266,7 @@ def pool(fleet: Fleet, record: Pool) -> PoolView:
         consolidation=_consolidation(fleet, record),
         age_ms_max=record.age_ms_max,
         spare_count=record.spare_count,
-        spare_band=record.spare_band,
+        spares=_spares(fleet, record),
         slot_count=record.slot_count,
         node_count=index.nodes_by_pool.count(record.name),
         starting_count=in_phase(NodePhase.REQUESTED) + in_phase(NodePhase.STARTING),

@@ -54,6 +54,7 @@ def _settings(settings: FleetSettings) -> Iterator[Problem]:
         ("list_every_ms", 1_000),
         ("orphan_grace_ms", 0),
         ("lost_node_count_max", 1),
+        ("lost_node_percent_max", 1),
         ("brake_window_ms", 1),
         ("ageing_ms", 0),
     ):
@@ -145,7 +146,6 @@ def _pool(at: str, pool: Pool) -> Iterator[Problem]:
     for number, tier in enumerate(pool.tiers):
         yield from _tier(f"{at}.tiers[{number}]", tier)
     for name, least in (
-        ("spare_count", 0),
         ("slot_count", 1),
         ("idle_ms", 0),
         ("lease_ms", 1),
@@ -161,12 +161,21 @@ def _pool(at: str, pool: Pool) -> Iterator[Problem]:
         ("node_count_max", 1),
     ):
         yield from _at_least(f"{at}.{name}", getattr(pool, name), least)
-    if pool.spare_band is Band.BRONZE:
-        yield Problem(
-            path=f"{at}.spare_band",
-            code="never_recovers",
-            message="bronze work is not recovered, so no spare can be kept for it",
-        )
+    for number, target in enumerate(pool.spares):
+        inside = f"{at}.spares[{number}]"
+        yield from _at_least(f"{inside}.count", target.count, 0)
+        if target.band is Band.BRONZE:
+            yield Problem(
+                path=f"{inside}.band",
+                code="never_recovers",
+                message="bronze work is not recovered, so no spare can be kept for it",
+            )
+        if target.band in [other.band for other in pool.spares[:number]]:
+            yield Problem(
+                path=f"{inside}.band",
+                code="duplicate",
+                message=f"how many are kept for {target.band or 'gold and silver'} is said above",
+            )
 
 
 def _tier(at: str, tier: Tier) -> Iterator[Problem]:

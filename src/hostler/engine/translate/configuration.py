@@ -34,6 +34,7 @@ from hostler.model.pool import (
     Reuse,
     Rollout,
     SizeWindow,
+    SpareTarget,
     Tier,
     TierKind,
 )
@@ -56,7 +57,12 @@ from hostler.wire.documents import (
     TierDocument,
     capability_of,
 )
-from hostler.wire.documents.config import FleetDocument, OfferDocument, PreemptionDocument
+from hostler.wire.documents.config import (
+    FleetDocument,
+    OfferDocument,
+    PreemptionDocument,
+    SparesDocument,
+)
 from hostler.wire.documents.spend import BudgetDocument, CapDocument, SpendDocument
 from hostler.wire.documents.windows import WindowDocument, days_of
 from hostler.wire.documents.work import ShapeDocument
@@ -139,6 +145,7 @@ def _settings(document: FleetDocument, now_ms: int) -> FleetSettings:
         list_every_ms=duration_ms(timing.list_every),
         orphan_grace_ms=duration_ms(timing.orphan_grace),
         lost_node_count_max=timing.lost_nodes_max,
+        lost_node_percent_max=timing.lost_percent_max,
         brake_window_ms=duration_ms(timing.brake_window),
         repay=RepayLimits(
             settle_ms=duration_ms(document.debts.settle),
@@ -240,7 +247,6 @@ def _preemption(document: PreemptionDocument) -> Preemption:
 
 
 def _pool(name: str, document: PoolDocument) -> Pool:
-    spares = document.spares
     return Pool(
         name=name,
         tiers=tuple(_tier(tier) for tier in document.tiers),
@@ -257,8 +263,7 @@ def _pool(name: str, document: PoolDocument) -> Pool:
         consolidation=consolidation_policy(document.consolidation),
         age_ms_max=None if document.age_max is None else duration_ms(document.age_max),
         boot_failure_count_max=document.boot_failures_max,
-        spare_count=0 if spares is None else spares.count,
-        spare_band=None if spares is None or spares.band is None else Band(spares.band),
+        spares=_spares(document.spares),
         slot_count=document.slots,
         packing=Packing(document.packing),
         idle_ms=duration_ms(document.idle),
@@ -274,6 +279,19 @@ def _pool(name: str, document: PoolDocument) -> Pool:
         use_count_max=document.uses_max,
         launch_count_max=document.launches_max,
     )
+
+
+def _spares(
+    documents: SparesDocument | list[SparesDocument] | None,
+) -> tuple[SpareTarget, ...]:
+    """Read the targets, in the order in which they are filled: gold, either, silver."""
+    given = documents if isinstance(documents, list) else [documents] if documents else []
+    targets = [
+        SpareTarget(count=one.count, band=None if one.band is None else Band(one.band))
+        for one in given
+    ]
+    order = (Band.GOLD, None, Band.SILVER)
+    return tuple(sorted(targets, key=lambda target: order.index(target.band)))
 
 
 def _window(document: WindowDocument) -> SizeWindow:

@@ -292,6 +292,17 @@ class ConsolidationView(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that are used more stay."""
 
 
+class SpareTargetView(msgspec.Struct, frozen=True, kw_only=True):
+    """How many idle nodes are kept for the recoveries of a band."""
+
+    band: str | None
+    """`null`: gold and silver."""
+    count: int
+    """Desired."""
+    present_count: int
+    """There, or on their way."""
+
+
 class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes under one policy, counted."""
 
@@ -318,7 +329,8 @@ class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     age_ms_max: int | None
     spare_count: int
     """Desired."""
-    spare_band: str | None
+    spares: list[SpareTargetView]
+    """The same by band."""
     slot_count: int
     node_count: int
     starting_count: int
