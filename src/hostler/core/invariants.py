@@ -13,6 +13,7 @@ from hostler.base.errors import Defect
 from hostler.core import (
     audit,
     config_invariants,
+    consolidation_invariants,
     lease_invariants,
     node_invariants,
     pool_invariants,
@@ -30,6 +31,7 @@ from hostler.model import (
     Allocation,
     AuditEntry,
     Breaker,
+    Consolidation,
     Lease,
     Meter,
     Node,
@@ -263,6 +265,7 @@ _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
     Pool.KIND: pool_invariants.of_pool,
     Sizes.KIND: pool_invariants.of_sizes,
     Breaker.KIND: pool_invariants.of_breaker,
+    Consolidation.KIND: consolidation_invariants.of_record,
 }
 
 
@@ -320,6 +323,8 @@ def check_changed(fleet: Fleet, delta: Delta) -> None:
         found: Iterator[Broken] = iter(())
         if isinstance(record, Node):
             found = node_invariants.of_change(fleet, before, record)
+        elif isinstance(record, Replica):
+            found = consolidation_invariants.of_change(fleet, before, record)
         elif isinstance(record, Lease):
             found = lease_invariants.of_change(
                 fleet, before, record, _before(fleet, delta, str(record.node_id))

@@ -32,6 +32,8 @@ REQUIRED: Final = (
     "disk.cut_off_lost",
     "disk.doubtful_done",
     "disk.doubtful_lost",
+    "event.node_consolidated",
+    "event.node_maintenance_ended",
     "job.exited",
     "job.role_changed",
     "job.start_failed",
