@@ -15,7 +15,7 @@ from litestar.types import Message, Scope
 
 from hostler.api import limits, openapi
 from hostler.api.auth import DEVELOPMENT_HEADER, authorize
-from hostler.api.configuration import ConfigurationFile
+from hostler.api.configuration import Configuration
 from hostler.api.context import CALLER_KEY, Api, Caller
 from hostler.api.deputies.deputies import Deputies
 from hostler.api.errors import answer_error, log_socket_error
@@ -34,7 +34,8 @@ def create_app(
     links: AgentLinks,
     *,
     is_loopback: bool,
-    configuration: ConfigurationFile | None = None,
+    configuration: Configuration | None = None,
+    has_open_door: bool = True,
 ) -> Litestar:
     """Make the application of one server.
 
@@ -43,9 +44,16 @@ def create_app(
         links: The links to agents; watched for silence while the application runs.
         is_loopback: Only this machine can reach the port: the one case in which requests without
             a token may be taken (see `hostler.api.auth`).
-        configuration: The file that can be read again; without it the configuration stays.
+        configuration: What can be read again; without it the configuration stays.
+        has_open_door: False demands tokens also where only this machine can reach the port.
     """
-    api = Api(engine=engine, links=links, is_loopback=is_loopback, configuration=configuration)
+    api = Api(
+        engine=engine,
+        links=links,
+        is_loopback=is_loopback,
+        configuration=configuration,
+        has_admin=not has_open_door,
+    )
 
     @contextlib.asynccontextmanager
     async def run(_: Litestar) -> AsyncIterator[None]:

@@ -7,13 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Self
 
 import msgspec
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
 from hostler.base.errors import Failed, Rejected
 from hostler.client import calls
-from hostler.client.errors import ClientError, Unreachable, refusal, unreachable
-from hostler.client.transport import TRY_AGAIN, Pauses, Transport
+from hostler.client.errors import ClientError, Unreachable
+from hostler.client.transport import TRY_AGAIN, Frames, FramesEnded, Pauses, Transport
 from hostler.wire.http import (
     LeaseView,
     RunExit,
@@ -229,14 +227,14 @@ class RunningCommand:
         self._lease = lease
         self._transport = transport
         self._first = first
-        self._socket: ClientConnection | None = None
+        self._frames: Frames | None = None
 
     async def __aenter__(self) -> Self:
         # Nothing has begun before the first frame, so until then it may be tried again.
         pauses = Pauses(self._transport.retry_ms)
         while True:
             try:
-                self._socket = await self._connect()
+                self._frames = await self._connect()
                 break
             except (ClientError, Unreachable) as error:
                 is_final = isinstance(error, ClientError) and error.status not in TRY_AGAIN
@@ -245,26 +243,14 @@ class RunningCommand:
         await self._send(self._first)
         return self
 
-    async def _connect(self) -> ClientConnection:
-        url = self._transport.url.replace("http", "ws", 1)
-        path = f"/v1/leases/{calls.segment(self._lease.lease_id)}/exec"
-        try:
-            return await connect(
-                f"{url}{path}?epoch={self._lease.view.epoch}",
-                additional_headers=self._transport.headers,
-                ssl=self._transport.ssl,
-                max_size=None,
-                compression=None,
-                proxy=None,
-            )
-        except InvalidStatus as error:
-            raise refusal(error.response.status_code, bytes(error.response.body or b"")) from error
-        except (InvalidHandshake, OSError) as error:
-            raise unreachable(self._transport.url, error) from error
+    async def _connect(self) -> Frames:
+        lease = self._lease
+        path = f"/v1/leases/{calls.segment(lease.lease_id)}/exec"
+        return await self._transport.connect(path, {"epoch": str(lease.view.epoch)})
 
     async def __aexit__(self, *_: object) -> None:
-        if self._socket is not None:
-            await self._socket.close()
+        if self._frames is not None:
+            await self._frames.close()
 
     async def write(self, data: bytes, *, eof: bool = False) -> None:
         """Hand bytes to standard input."""
@@ -309,18 +295,14 @@ class RunningCommand:
 
     async def _next(self) -> RunFromServer:
         try:
-            return _FROM_SERVER.decode(await self._open().recv())
-        except ConnectionClosed as error:
-            why = (error.rcvd.reason if error.rcvd else "") or "the connection broke"
-            raise self._lease.broken(why) from error
+            return _FROM_SERVER.decode(await self._open().receive())
+        except FramesEnded as error:
+            raise self._lease.broken(str(error) or "the connection broke") from error
 
     async def _send(self, frame: RunStart | RunInput | RunSignal) -> None:
-        try:
-            await self._open().send(msgspec.json.encode(frame).decode())
-        except ConnectionClosed:
-            return  # why it closed is told to whoever reads
+        await self._open().send(msgspec.json.encode(frame).decode())
 
-    def _open(self) -> ClientConnection:
-        if self._socket is None:
+    def _open(self) -> Frames:
+        if self._frames is None:
             raise Rejected("command_not_started", "enter the command before using it")
-        return self._socket
+        return self._frames
