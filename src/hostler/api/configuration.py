@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import structlog
 
 from hostler.api.errors import Denied, refused
@@ -33,6 +34,13 @@ _AT_START: Final = ("server.",)
 """Paths of what is read once, when a server starts."""
 
 
+class Text(msgspec.Struct, frozen=True):
+    """A configuration as it is written, and what people call the place where it stands."""
+
+    text: str
+    source: str
+
+
 class Configuration(ABC):
     """Where a server's configuration is read, and what of it is in force.
 
@@ -50,6 +58,11 @@ class Configuration(ABC):
         self._document = document
         self._turn = asyncio.Lock()
 
+    @property
+    def document(self) -> ConfigDocument:
+        """What is in force."""
+        return self._document
+
     @abstractmethod
     def read(self) -> str:
         """Return the text as it is now; called in a thread.
@@ -66,6 +79,7 @@ class Configuration(ABC):
         principal: str,
         is_dry_run: bool = False,
         expected: str = "",
+        given: Text | None = None,
     ) -> ReloadView:
         """Read the text again and make it the configuration, or say what that would change.
 
@@ -75,21 +89,23 @@ class Configuration(ABC):
             principal: Who asks, for the audit.
             is_dry_run: Change nothing.
             expected: Digest of the only text that is to be taken; empty takes any.
+            given: Taken this once, instead of what is read.
 
         Raises:
             Rejected: It cannot be read, has problems (all are told), or is not as expected.
             Failed: The change could not be made durable.
         """
         async with self._turn:
-            text = await asyncio.to_thread(self.read)
+            taken = given or Text(await asyncio.to_thread(self.read), self._source)
+            source, text = taken.source, taken.text
             text_digest = digest(text.encode())
             if expected and expected != text_digest:
                 raise Denied(
                     409,
                     "configuration_changed",
-                    f"{self._source} has changed since it was looked at: look again",
+                    f"{source} has changed since it was looked at: look again",
                 )
-            reading = read_config(text, self._source)
+            reading = read_config(text, source)
             request = self._request(reading, engine, request_id, principal)
             now_ms = engine.clock.now_ms()
             foreseen = await engine.read(lambda fleet: foresee(fleet, request, now_ms))

@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import uvicorn
 from litestar import Litestar
@@ -135,17 +135,8 @@ class HttpServer(uvicorn.Server):
         is_up: Set once requests are answered.
     """
 
-    def __init__(
-        self, app: Litestar, listening: Listening, lifespan: Literal["on", "off"] = "on"
-    ) -> None:
-        """Prepare to serve.
-
-        Args:
-            app: Who answers.
-            listening: Where.
-            lifespan: `off` where somebody else starts and stops the application.
-        """
-        super().__init__(_config(app, listening, lifespan))
+    def __init__(self, app: Litestar, listening: Listening) -> None:
+        super().__init__(_config(app, listening))
         self.is_up = asyncio.Event()
         self._socket = listening.socket
 
@@ -164,14 +155,14 @@ class HttpServer(uvicorn.Server):
         yield
 
 
-def _config(app: Litestar, listening: Listening, lifespan: Literal["on", "off"]) -> uvicorn.Config:
+def _config(app: Litestar, listening: Listening) -> uvicorn.Config:
     tls = listening.tls
     return uvicorn.Config(
         app,
         log_config=None,
         log_level="warning",
         access_log=False,
-        lifespan=lifespan,
+        lifespan="on",
         ws="websockets-sansio",
         ws_max_size=FRAME_BYTES_MAX,
         ws_per_message_deflate=False,
