@@ -1,6 +1,5 @@
 """A server that cannot start says why in one clear message, and exits with a code that is not 0."""
 
-import os
 import resource
 import signal
 import socket
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import CONFIGURATION, Cli, Ended, environment, start_server
+from tests.disks import a_disk_of
 
 
 def configuration(tmp_path: Path, text: str = CONFIGURATION) -> Path:
@@ -31,15 +31,10 @@ def one_message(told: str) -> str:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk() -> Iterator[Path]:
     """A disk of 64 KiB, where we may mount one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
-    is_mounted = os.geteuid() == 0 and subprocess.run(mount, check=False).returncode == 0
-    yield folder
-    if is_mounted:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    with a_disk_of("64k") as folder:
+        yield folder
 
 
 def test_a_bad_configuration_is_told_whole_with_lines(cli: Cli, tmp_path: Path) -> None:
@@ -175,20 +170,24 @@ def fill(path: Path) -> None:
             filler.write(bytes(4096))
 
 
+@pytest.fixture
+def large_disk() -> Iterator[Path]:
+    """A disk of 2 MiB: room for a server's store, and for little more."""
+    with a_disk_of("2m") as folder:
+        yield folder
+
+
 def test_a_disk_that_fills_up_later_refuses_changes_and_nothing_else(
-    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    large_disk: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)]
-    if os.geteuid() != 0 or subprocess.run(mount, check=False).returncode != 0:
+    if not large_disk.is_mount():
         return  # without a disk of its own this would fill the developer's
     bundle = tmp_path / "bundle.yaml"
-    server = start_server(tmp_path, CONFIGURATION, "--data", str(disk / "data"))
+    server = start_server(tmp_path, CONFIGURATION, "--data", str(large_disk / "data"))
     monkeypatch.setenv("HOSTLER_SERVER", server.url)
     try:
         ended = Ended(0, "", "")
-        fill(disk / "filler")
+        fill(large_disk / "filler")
         for number in range(50):
             bundle.write_text(BUNDLE.format(number=number))
             ended = cli("apply", "-f", str(bundle))
@@ -197,12 +196,11 @@ def test_a_disk_that_fills_up_later_refuses_changes_and_nothing_else(
         assert ended.code == 1
         assert one_message(ended.err).startswith("the disk of the store is full: free some room")
         assert cli("get", "bundles").code == 0
-        (disk / "filler").unlink()
+        (large_disk / "filler").unlink()
         assert cli("apply", "-f", str(bundle)).code == 0
         assert server.end() == 0
     finally:
         server.process.kill()
-        subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
 BUNDLE = "bundle: b{number}\npool: studio\njobs: [{{name: j, run: {{argv: [a]}}}}]\n"

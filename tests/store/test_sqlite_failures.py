@@ -3,7 +3,6 @@
 import os
 import resource
 import sqlite3
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ from hostler.store.sqlite import writer as sqlite_writer
 from hostler.store.sqlite.connection import driver
 from hostler.store.sqlite.schema import Layout
 from hostler.store.sqlite.store import SqliteStore
+from tests.disks import a_disk_of
 from tests.store import raw
 
 LARGE = [Change("bundle", "b-1", os.urandom(4 << 20))]
@@ -51,15 +51,10 @@ async def store_with_a_commit(folder: Path) -> tuple[SqliteStore, Loaded]:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk() -> Iterator[Path]:
     """A disk of 2 MiB where we may mount one; else a folder, and the test limits the file."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
-    is_mounted = os.geteuid() == 0 and subprocess.run(mount, check=False).returncode == 0
-    yield folder
-    if is_mounted:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    with a_disk_of("2m") as folder:
+        yield folder
 
 
 async def test_a_full_disk_fails_a_commit_and_harms_nothing(small_disk: Path) -> None:

@@ -129,3 +129,25 @@ def sleeps(source: Source, name: str, call: ast.Call) -> bool:
             return False
         case _:
             return True
+
+
+def test_no_one_walks_a_folder_that_others_clear() -> None:
+    """`Path.rglob` and `Path.glob("**")` raise in Python 3.11 when a folder goes as they walk."""
+    offences = [
+        f"{source.name}:{node.lineno} {ast.unparse(node)}"
+        for source in product()
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call) and walks(node)
+    ]
+    assert not offences, told(offences, "use glob.glob, which passes over what is gone")
+
+
+def walks(call: ast.Call) -> bool:
+    """Say whether a call is `Path.rglob`, or `Path.glob` over any number of levels."""
+    match call.func:
+        case ast.Attribute(attr="rglob"):
+            return True
+        case ast.Attribute(attr="glob"):
+            return "**" in ast.unparse(call)
+        case _:
+            return False

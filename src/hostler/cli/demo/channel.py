@@ -10,6 +10,7 @@ import itertools
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from glob import glob
 from pathlib import Path
 
 PLAYLIST = "channel.m3u8"
@@ -30,8 +31,8 @@ class Segment:
 
 def find_stream(root: Path, allocation_id: str) -> Path | None:
     """Return the folder into which an allocation writes its stream, or `None` when none is yet."""
-    found = sorted(root.glob(f"**/{allocation_id}*/**/{PLAYLIST}"))
-    return found[0].parent if found else None
+    found = sorted(glob(f"**/{allocation_id}*/**/{PLAYLIST}", root_dir=root, recursive=True))
+    return (root / found[0]).parent if found else None
 
 
 def read_playlist(folder: Path) -> list[Segment]:

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
+from glob import glob
 from pathlib import Path
 from typing import Final
 
@@ -166,10 +167,7 @@ class DemoWorld:
     def machines_left(self) -> list[str]:
         """Return the machines of the provider `local` that still have a folder."""
         return sorted(
-            path.name
-            for folder in self.root.glob("**/machines")
-            for path in folder.iterdir()
-            if path.is_dir() and not path.name.startswith(".")
+            Path(path).name for path in glob("**/machines/*/", root_dir=self.root, recursive=True)
         )
 
     def interrupt(self, process: subprocess.Popen[bytes] | None, seconds: float) -> bool:
