@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final, Self
 
 import msgspec
 
 from hostler.base.errors import Failed, Rejected
 from hostler.client import calls
+from hostler.client.copying import COPY_BYTES_MAX, copy_in, copy_out
 from hostler.client.errors import ClientError, Unreachable
 from hostler.client.transport import TRY_AGAIN, Frames, FramesEnded, Pauses, Transport
 from hostler.wire.http import (
@@ -192,6 +195,44 @@ class HeldLease:
             raise Rejected("argv_invalid", "a command is a list of arguments, none with a NUL")
         first = RunStart(argv=list(argv), env=dict(env or {}), cwd=cwd, has_stdin=has_stdin)
         return RunningCommand(self, self._transport, first)
+
+    async def copy_in(
+        self, source: str | os.PathLike[str], target: str, *, bytes_max: int = COPY_BYTES_MAX
+    ) -> None:
+        """Copy a file or a folder to the node.
+
+        Args:
+            source: Of ours; links in it are copied as links.
+            target: What it is called there, in the lease's folder unless it is absolute; one that
+                ends with a slash is a folder to put it into. What is there is written over.
+            bytes_max: Copy no more.
+
+        Raises:
+            Rejected: The source is not there or too large.
+            CopyFailed: The node did not take it.
+            LeaseLost: The lease ended before the copy did.
+            RunFailed: As `run`.
+        """
+        await copy_in(self, Path(source), target, bytes_max=bytes_max)
+
+    async def copy_out(
+        self, source: str, target: str | os.PathLike[str], *, bytes_max: int = COPY_BYTES_MAX
+    ) -> None:
+        """Copy a file or a folder from the node. What the node sends is not trusted.
+
+        Args:
+            source: There, in the lease's folder unless it is absolute.
+            target: What it is called here; a folder that is there gets what is in the source's.
+            bytes_max: Copy no more.
+
+        Raises:
+            Rejected: The source has no name.
+            CopyFailed: The node did not give it; it may not be there.
+            ArchiveRefused: What it gave is too large, leads out, or does not fit what is here.
+            LeaseLost: The lease ended before the copy did.
+            RunFailed: As `run`.
+        """
+        await copy_out(self, source, Path(target), bytes_max=bytes_max)
 
     def broken(self, why: str, *, is_node_failure: bool = False) -> Failed:
         """Say that a command was not run to its end.

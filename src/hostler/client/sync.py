@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Self, TypeVar, Unpack
 
 from hostler.client.background import BackgroundLoop
 from hostler.client.client import Client
+from hostler.client.copying import COPY_BYTES_MAX
 from hostler.client.lease import HeldLease, Output, RunResult
 from hostler.client.sync_bundles import SyncBundleClient
 from hostler.client.transport import RETRY_MS, TIMEOUT_MS
@@ -60,9 +62,22 @@ class SyncLease:
         """The node that is held."""
         return self._held.node_id
 
+    @property
+    def retiring_at_ms(self) -> int | None:
+        """As `HeldLease.retiring_at_ms`."""
+        return self._held.retiring_at_ms
+
     def poison(self, detail: str) -> None:
         """Have the lease settled as poison."""
         self._held.poison(detail)
+
+    def heartbeat(self) -> None:
+        """As `HeldLease.heartbeat`."""
+        self._loop.run(self._held.heartbeat())
+
+    def extend(self, by_ms: int) -> None:
+        """As `HeldLease.extend`."""
+        self._loop.run(self._held.extend(by_ms))
 
     def run(
         self,
@@ -77,6 +92,18 @@ class SyncLease:
         return self._loop.run(
             self._held.run(argv, env=env, cwd=cwd, stdin=stdin, on_output=on_output)
         )
+
+    def copy_in(
+        self, source: str | os.PathLike[str], target: str, *, bytes_max: int = COPY_BYTES_MAX
+    ) -> None:
+        """As `HeldLease.copy_in`."""
+        self._loop.run(self._held.copy_in(source, target, bytes_max=bytes_max))
+
+    def copy_out(
+        self, source: str, target: str | os.PathLike[str], *, bytes_max: int = COPY_BYTES_MAX
+    ) -> None:
+        """As `HeldLease.copy_out`."""
+        self._loop.run(self._held.copy_out(source, target, bytes_max=bytes_max))
 
 
 class SyncClient(SyncBundleClient):

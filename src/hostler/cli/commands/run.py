@@ -32,6 +32,8 @@ def register(app: typer.Typer) -> None:
         hostler run --pool runners -- uname -a
         hostler run --pool runners --key build-42 -- make test
         tar c . | hostler run --pool runners -- tar tv
+        hostler run --pool runners --copy-in .:src --copy-out src/report.xml:report.xml \\
+          --cwd src -- make test
         hostler run --lease l-000004 -- cat result.txt
         """,
         ignore_unknown_options=True,
@@ -71,6 +73,22 @@ def run(
     cwd: Annotated[
         str | None, typer.Option("--cwd", help="Where it runs; else the lease's own folder.")
     ] = None,
+    copy_in: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--copy-in",
+            metavar="HERE:THERE",
+            help="Copy a file or folder to the node before; repeatable.",
+        ),
+    ] = None,
+    copy_out: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--copy-out",
+            metavar="THERE:HERE",
+            help="Copy a file or folder from the node afterwards; repeatable.",
+        ),
+    ] = None,
     stdin: Annotated[
         bool | None,
         typer.Option(
@@ -88,6 +106,10 @@ def run(
     the command failed but Hostler. The node goes back healthy whatever the command said, and as
     poison when it could not run it. Its lease lasts for half a minute after the last heartbeat, so
     a killed `hostler run` gives its node up soon.
+
+    Copies lie in the lease's folder, where the command runs too, unless their path there is
+    absolute. Without a colon the name is the same on both sides; a target that ends with a slash
+    is a folder to put it into. Copies are also fetched when the command failed, for its report.
     """
     import asyncio
 
@@ -112,6 +134,8 @@ def run(
             env=env or [],
             cwd=cwd,
             has_stdin=stdin,
+            copy_in=copy_in or [],
+            copy_out=copy_out or [],
         )
     except CommandError as error:
         report(error)
