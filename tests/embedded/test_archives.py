@@ -87,7 +87,7 @@ def test_nothing_leads_out(tmp_path: Path, entries: list[tuple[str, bytes | str,
 
 
 def test_a_link_is_never_written_through(tmp_path: Path) -> None:
-    """Links come last, whatever the archive's order; a file in a link's place is a contradiction."""
+    """Links come last, whatever the order; a file in a link's place is a contradiction."""
     (tmp_path / "secret").mkdir()
     sly = an_archive(("x", b"", FOLDER), ("x/l", "d", LINK), ("x/l/evil", b"!", FILE))
     with pytest.raises(Exception, match=r"exists|cannot write"):

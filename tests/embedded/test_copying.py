@@ -52,9 +52,9 @@ async def test_folders_and_files_go_there_and_back(lease: HeldLease, tmp_path: P
     with pytest.raises(CopyFailed, match="nothing"):
         await lease.copy_out("nothing", tmp_path / "nothing")
     assert not (tmp_path / "nothing").exists()
-    with pytest.raises(CopyFailed, match="(?i)exists|directory"):
+    with pytest.raises(CopyFailed, match=r"(?i)exists|directory"):
         await lease.copy_in(tree, "work/run/deeper")
-    with pytest.raises((CopyFailed, ArchiveRefused), match="more to copy|larger"):
+    with pytest.raises((CopyFailed, ArchiveRefused), match=r"more to copy|larger"):
         await lease.copy_out("work", tmp_path / "small", bytes_max=1_000_000)
     assert (await lease.run(["ln", "-s", "/etc/passwd", "work/sly"])).status == 0
     with pytest.raises(ArchiveRefused, match="leads out"):
