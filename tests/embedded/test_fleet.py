@@ -12,7 +12,7 @@ import hostler.embedded
 from hostler.base.errors import Failed, Rejected
 from hostler.client import Client, ClientError, LeaseRefused, Unreachable
 from hostler.wire.documents import DocumentRejected
-from hostler.wire.http import CreateTokenRequest, EventView
+from hostler.wire.http import AcquireRequest, CreateTokenRequest, EventView
 from tests.embedded.lab import fakes, ready_nodes
 from tests.eventually import eventually, eventually_async
 
@@ -58,7 +58,7 @@ async def test_a_request_that_is_cancelled_leaves_the_line_and_no_node_is_spent(
         (node,) = await ready_nodes(fleet)
         async with fleet.lease("runners", timeout_ms=20_000):
             waiting = asyncio.create_task(
-                fleet.lease("runners", key="later", timeout_ms=600_000).__aenter__()
+                fleet.acquire(AcquireRequest(pool="runners", key="later", timeout_ms=600_000))
             )
 
             async def is_in_line() -> bool:
@@ -150,7 +150,7 @@ async def test_a_drain_ends_what_is_idle_and_a_reload_opens_again() -> None:
 
             await eventually_async(told, what="word that the node is to go")
             with pytest.raises((ClientError, LeaseRefused)):
-                await asyncio.wait_for(fleet.lease("runners", timeout_ms=0).__aenter__(), 20)
+                await fleet.acquire(AcquireRequest(pool="runners", timeout_ms=0))
             await fleet.reload()
             await lease.heartbeat()
             assert lease.retiring_at_ms is None
@@ -167,8 +167,8 @@ async def test_what_is_still_held_at_the_end_is_revoked_and_its_machine_ends(
 ) -> None:
     config = fakes()
     async with hostler.embedded.open(config, store=tmp_path, ends_machines=True) as fleet:
-        held = await fleet.lease("runners", timeout_ms=20_000).__aenter__()
-        held._beating.cancel()
+        held = await fleet.request_lease(AcquireRequest(pool="runners", wait_ms=20_000))
+        assert held.phase == "held"
     async with hostler.embedded.open(fakes(warm=0), store=tmp_path) as fleet:
         assert (await fleet.lease_view(held.lease_id)).outcome == "revoked"
         assert await fleet.nodes() == []

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Final
 
-import msgspec
 import structlog
 
 from hostler.api.errors import Denied, refused
@@ -32,13 +31,6 @@ _log = structlog.get_logger(__name__)
 
 _AT_START: Final = ("server.",)
 """Paths of what is read once, when a server starts."""
-
-
-class Text(msgspec.Struct, frozen=True):
-    """A configuration as it is written, and what people call the place where it stands."""
-
-    text: str
-    source: str
 
 
 class Configuration(ABC):
@@ -79,7 +71,7 @@ class Configuration(ABC):
         principal: str,
         is_dry_run: bool = False,
         expected: str = "",
-        given: Text | None = None,
+        given: Reading[ConfigDocument] | None = None,
     ) -> ReloadView:
         """Read the text again and make it the configuration, or say what that would change.
 
@@ -89,23 +81,22 @@ class Configuration(ABC):
             principal: Who asks, for the audit.
             is_dry_run: Change nothing.
             expected: Digest of the only text that is to be taken; empty takes any.
-            given: Taken this once, instead of what is read.
+            given: Taken this once, instead of what `read` returns.
 
         Raises:
             Rejected: It cannot be read, has problems (all are told), or is not as expected.
             Failed: The change could not be made durable.
         """
         async with self._turn:
-            taken = given or Text(await asyncio.to_thread(self.read), self._source)
-            source, text = taken.source, taken.text
-            text_digest = digest(text.encode())
+            text = None if given is not None else await asyncio.to_thread(self.read)
+            text_digest = digest((text or "").encode())
             if expected and expected != text_digest:
                 raise Denied(
                     409,
                     "configuration_changed",
-                    f"{source} has changed since it was looked at: look again",
+                    f"{self._source} has changed since it was looked at: look again",
                 )
-            reading = read_config(text, source)
+            reading = given or read_config(text or "", self._source)
             request = self._request(reading, engine, request_id, principal)
             now_ms = engine.clock.now_ms()
             foreseen = await engine.read(lambda fleet: foresee(fleet, request, now_ms))

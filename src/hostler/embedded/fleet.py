@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 import msgspec
 
-from hostler.api.configuration import Text
 from hostler.api.context import Api
 from hostler.api.convert import leases as lease_views
 from hostler.api.convert import nodes as node_views
 from hostler.api.convert import spend as spend_views
 from hostler.api.gateway import new_request_id
 from hostler.client.client import Client
+from hostler.client.errors import ClientError
 from hostler.core.fleet import Fleet as State
-from hostler.embedded.configuration import Config, GivenConfiguration, text_of
+from hostler.embedded.configuration import Config, GivenConfiguration, reading_of
 from hostler.embedded.listeners import Listener, Listening
 from hostler.embedded.transport import InProcessTransport
 from hostler.model import Node
 from hostler.model.node import NodePhase, Origin
 from hostler.model.record import Record
+from hostler.wire.documents import ConfigDocument, Reading
 from hostler.wire.http import BudgetLineView, LeaseView, NodeView, PoolView, ReloadView
 
 STOP_MS: Final = 10_000
@@ -76,13 +78,15 @@ class Fleet(Client):
             DocumentRejected: It has problems; all of them are told.
             Rejected: The file cannot be read, or the change is not possible.
         """
-        given = None if config is None else text_of(config)
+        given = None if config is None else reading_of(config)
         view = await self._apply(given, is_dry_run=is_dry_run)
         if config is not None and not is_dry_run:
             self._configuration.give(config)
         return view
 
-    async def _apply(self, given: Text | None, *, is_dry_run: bool = False) -> ReloadView:
+    async def _apply(
+        self, given: Reading[ConfigDocument] | None, *, is_dry_run: bool = False
+    ) -> ReloadView:
         return await self._configuration.reload(
             self._engine,
             request_id=new_request_id(),
@@ -104,12 +108,19 @@ class Fleet(Client):
             The launched nodes whose machines are not gone yet; the provider is asked on.
         """
         await self._apply(self._configuration.closing(deadline_ms))
-        ends_at_ms = self._engine.clock.now_ms() + deadline_ms + STOP_MS
-        for node_id in await self._engine.read(_launched):
-            left_ms = ends_at_ms - self._engine.clock.now_ms()
-            await self._engine.watch(Node.KIND, node_id, _is_gone, max(0, left_ms))
+        await self._wait_gone(await self._engine.read(_launched), deadline_ms)
+        for node_id in await self._engine.read(_held_up):
+            with suppress(ClientError):  # it has gone meanwhile, or is about to
+                await self.drain_node(node_id, deadline_ms=0, is_forced=True, then_retire=True)
+        await self._wait_gone(await self._engine.read(_launched), STOP_MS)
         left = set(await self._engine.read(_launched))
         return [node for node in await self.nodes() if node.node_id in left]
+
+    async def _wait_gone(self, node_ids: Sequence[str], timeout_ms: int) -> None:
+        ends_at_ms = self._engine.clock.now_ms() + timeout_ms
+        for node_id in node_ids:
+            left_ms = ends_at_ms - self._engine.clock.now_ms()
+            await self._engine.watch(Node.KIND, node_id, _is_gone, max(0, left_ms))
 
     # -- looking ---------------------------------------------------------------------------------
 
@@ -181,6 +192,19 @@ def _launched(state: State) -> list[str]:
         node.node_id
         for node in state.nodes.in_order()
         if node.origin is not Origin.JOINED and node.phase is not NodePhase.RETIRED
+    ]
+
+
+def _held_up(state: State) -> list[str]:
+    """Return those of them that something still holds although their pool is closed.
+
+    A pool that the configuration has not any more left its leases a time of its own.
+    """
+    return [
+        node_id
+        for node_id in _launched(state)
+        if not state.pools[state.nodes[node_id].pool].is_enabled
+        and state.nodes[node_id].phase is not NodePhase.STOPPING
     ]
 
 

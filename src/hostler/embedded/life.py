@@ -25,14 +25,13 @@ from hostler.api.gateway import new_request_id
 from hostler.api.links.links import AgentLinks
 from hostler.api.listening import HttpServer, Listening, listen
 from hostler.base.errors import Failed, Rejected
-from hostler.embedded.configuration import Config, GivenConfiguration, text_of
+from hostler.embedded.configuration import Config, GivenConfiguration, reading_of
 from hostler.embedded.fleet import Fleet
 from hostler.embedded.transport import InProcessTransport
 from hostler.engine.assemble import MEMORY_URL, EngineOptions, assemble
 from hostler.engine.engine import Engine
 from hostler.model.token import Role
 from hostler.ports.provider import ProviderKind
-from hostler.wire.documents import read_config
 
 _log = structlog.get_logger(__name__)
 
@@ -65,8 +64,7 @@ async def open_fleet(
         Failed: At the end of the block: the engine stopped itself, or machines would not go.
     """
     _log_to_the_program()
-    given = text_of(config)
-    read_config(given.text, given.source).require()  # before a port or a file is touched
+    reading_of(config).require()  # before a port or a file is touched
     async with AsyncExitStack() as stack:
         folder = _folder(store, stack)
         listening = listen(LOOPBACK, 0)
