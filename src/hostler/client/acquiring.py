@@ -9,6 +9,7 @@ import msgspec
 
 from hostler.base.errors import HostlerError
 from hostler.client import calls
+from hostler.client.call import Call
 from hostler.client.errors import ClientError
 from hostler.client.lease import HeldLease, LeaseRefused
 from hostler.client.transport import Transport
@@ -63,8 +64,8 @@ async def acquire(
 
 async def _out_of_line(
     transport: Transport,
-    call: calls.Call[LeaseView],
-    at_once: calls.Call[LeaseView],
+    call: Call[LeaseView],
+    at_once: Call[LeaseView],
     on_waiting: OnWaiting | None,
 ) -> LeaseView:
     view: LeaseView | None = None
@@ -82,7 +83,7 @@ async def _out_of_line(
 
 
 async def _leave_line(
-    transport: Transport, at_once: calls.Call[LeaseView], view: LeaseView | None
+    transport: Transport, at_once: Call[LeaseView], view: LeaseView | None
 ) -> None:
     """Give up a request; nobody is to hold a node that nobody knows of."""
     try:

@@ -13,7 +13,7 @@ import httpx
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
-from hostler.client.calls import Call
+from hostler.client.call import Call
 from hostler.client.errors import refusal, unreachable
 from hostler.client.transport import RETRY_MS, TIMEOUT_MS, Frames, FramesEnded, Transport
 

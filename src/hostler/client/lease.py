@@ -12,6 +12,7 @@ import msgspec
 
 from hostler.base.errors import Failed, Rejected
 from hostler.client import calls
+from hostler.client.call import segment
 from hostler.client.copying import COPY_BYTES_MAX, copy_in, copy_out
 from hostler.client.errors import ClientError, Unreachable
 from hostler.client.transport import TRY_AGAIN, Frames, FramesEnded, Pauses, Transport
@@ -286,7 +287,7 @@ class RunningCommand:
 
     async def _connect(self) -> Frames:
         lease = self._lease
-        path = f"/v1/leases/{calls.segment(lease.lease_id)}/exec"
+        path = f"/v1/leases/{segment(lease.lease_id)}/exec"
         return await self._transport.connect(path, {"epoch": str(lease.view.epoch)})
 
     async def __aexit__(self, *_: object) -> None:

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol, TypeVar
 
-from hostler.client.calls import Call
+from hostler.client.call import Call
 from hostler.client.errors import ClientError, Unreachable
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlencode
 from litestar import Litestar
 
 from hostler.api.context import CALLER_KEY, Caller
-from hostler.client.calls import Call
+from hostler.client.call import Call
 from hostler.client.errors import ClientError, Unreachable, refusal
 from hostler.client.transport import RETRY_MS, Frames, FramesEnded, Transport
 from hostler.embedded.pipe import Pipe, PipeEnded
