@@ -19,7 +19,6 @@ from hostler.wire.http import WAIT_MS_MAX, AcquireRequest, LeaseView
 WAITING_TOLD_MS: Final = 500
 """How long a lease waits before somebody who wants to know is told that it does."""
 
-
 LEAVING_MS_MAX: Final = 5_000
 """How long a cancelled request may take to leave the line."""
 
