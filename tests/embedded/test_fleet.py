@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from hostler.wire.documents import DocumentRejected
 from hostler.wire.http import AcquireRequest, CreateTokenRequest, EventView
 from tests.embedded.lab import fakes, ready_nodes
 from tests.eventually import eventually, eventually_async
+from tests.tidy.sources import ROOT
 
 
 async def test_a_lease_runs_commands_in_a_fleet_in_memory() -> None:
@@ -185,6 +187,19 @@ async def test_machines_that_would_not_go_are_told_at_the_end(
     assert "fake fake-" in str(failure.value.fields["machines"])
 
 
+async def test_an_engine_that_has_failed_is_told_at_the_end(tmp_path: Path) -> None:
+    with pytest.raises(Failed, match="lost its store"):
+        async with hostler.embedded.open(fakes(warm=0), store=tmp_path) as fleet:
+            fleet._engine._end(Failed("store_lost", "the server has lost its store"))
+
+
+def test_the_program_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "embedded.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(program, "docs/embedded.md", "exec"), {"__name__": "__main__"})
+    assert re.search(r"^hello from n-\d+\nrunners \d+ ms\n$", capsys.readouterr().out)
+
+
 async def test_a_closed_fleet_says_so() -> None:
     async with hostler.embedded.open(fakes(warm=0)) as fleet:
         pass
@@ -234,7 +249,7 @@ async def test_a_listener_hears_in_order_and_its_faults_harm_nobody() -> None:
             fleet.on_event(listener, kinds=["lease_grantd"])
 
 
-async def test_a_listener_that_blocks_holds_nobody_up() -> None:
+async def test_listeners_that_block_hold_nobody_up() -> None:
     free = threading.Event()
     heard: list[int] = []
 
@@ -242,7 +257,8 @@ async def test_a_listener_that_blocks_holds_nobody_up() -> None:
         heard.append(event.seq)
 
     async with hostler.embedded.open(fakes()) as fleet:
-        fleet.on_event(lambda _: free.wait() and None)
+        for _ in range(40):  # more than the loop has threads for all of us
+            fleet.on_event(lambda _: free.wait() and None)
         fleet.on_event(later, kinds=["lease_settled"])
         for _ in range(3):
             async with fleet.lease("runners", timeout_ms=20_000):
@@ -252,6 +268,7 @@ async def test_a_listener_that_blocks_holds_nobody_up() -> None:
             return len(heard) == 3
 
         await eventually_async(heard_all)
+        await fleet.reload()  # reads in a thread
         free.set()
 
 

@@ -142,6 +142,7 @@ async def _finish(fleet: Fleet, engine: Engine, *, ends_machines: bool) -> None:
     """
     failure: BaseException | None = None
     try:
+        await engine.check()
         left = await fleet.drain(deadline_ms=0) if ends_machines else []
         if left:
             failure = Failed(

@@ -11,6 +11,7 @@ import asyncio
 import difflib
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import structlog
@@ -58,6 +59,8 @@ class Listening:
         self._kinds = [_known(kind) for kind in kinds]
         self._about = about
         self._position = after_seq
+        # A thread of its own: one that blocks for ever takes nobody else's.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="hostler-listener")
         self._task = asyncio.create_task(self._listen())
 
     @property
@@ -69,6 +72,7 @@ class Listening:
         """Tell it nothing more; `position` is where it was. May be repeated."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _listen(self) -> None:
         try:
@@ -105,7 +109,11 @@ class Listening:
         try:
             if inspect.iscoroutinefunction(self._listener):
                 await self._listener(event)
-            elif (more := await asyncio.to_thread(self._listener, event)) is not None:
+                return
+            calling = asyncio.get_running_loop().run_in_executor(
+                self._thread, self._listener, event
+            )
+            if (more := await calling) is not None:
                 await more
         except Exception:  # noqa: BLE001 - see CATCHES_EVERYTHING in tests/tidy/test_habits.py
             # It is somebody else's function: its defect is theirs, and the next event may do.
