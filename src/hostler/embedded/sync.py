@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from hostler.client.background import BackgroundLoop
+from hostler.client.blocking import Blocking, blocking
 from hostler.client.sync import SyncClient
 from hostler.embedded.configuration import Config
 from hostler.embedded.fleet import Fleet, Snapshot
@@ -16,39 +17,32 @@ from hostler.ports.provider import ProviderKind
 from hostler.wire.http import NodeView, ReloadView
 
 
-class SyncListening:
+class SyncListening(Blocking[Listening]):
     """As `Listening`, blocking."""
 
-    def __init__(self, loop: BackgroundLoop, listening: Listening) -> None:
-        self._loop = loop
-        self._listening = listening
+    close = blocking(Listening.close)
 
     @property
     def failure_count(self) -> int:
         """As `Listening.failure_count`."""
-        return self._listening.failure_count
+        return self._twin.failure_count
 
     @property
     def skipped_count(self) -> int:
         """As `Listening.skipped_count`."""
-        return self._listening.skipped_count
+        return self._twin.skipped_count
 
     @property
     def position(self) -> int:
         """As `Listening.position`."""
-        return self._listening.position
-
-    def close(self) -> None:
-        """As `Listening.close`."""
-        self._loop.run(self._listening.close())
+        return self._twin.position
 
 
 class SyncFleet(SyncClient):
     """As `Fleet`, blocking. Made by `hostler.embedded.open_sync`."""
 
     def __init__(self, loop: BackgroundLoop, fleet: Fleet) -> None:
-        self._loop = loop
-        self._client = fleet
+        Blocking.__init__(self, loop, fleet)  # not a client of some URL
         self._fleet = fleet
 
     def reload(self, config: Config | None = None, *, is_dry_run: bool = False) -> ReloadView:

@@ -20,6 +20,7 @@ from hostler.cli.lease_options import (
     wishes,
 )
 from hostler.cli.remote import Remote
+from hostler.cli.run_options import CopyInOption, CopyOutOption, EnvOption, StdinOption
 
 
 def register(app: typer.Typer) -> None:
@@ -66,38 +67,13 @@ def run(
     near_only: NearOnlyOption = False,
     exclude: ExcludeOption = None,
     share: ShareOption = ShareChoice.ANY,
-    env: Annotated[
-        list[str] | None,
-        typer.Option("--env", "-e", metavar="NAME=VALUE", help="For the command; repeatable."),
-    ] = None,
+    env: EnvOption = None,
     cwd: Annotated[
         str | None, typer.Option("--cwd", help="Where it runs; else the lease's own folder.")
     ] = None,
-    copy_in: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--copy-in",
-            metavar="HERE:THERE",
-            help="Copy a file or folder to the node before; repeatable.",
-        ),
-    ] = None,
-    copy_out: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--copy-out",
-            metavar="THERE:HERE",
-            help="Copy a file or folder from the node afterwards; repeatable.",
-        ),
-    ] = None,
-    stdin: Annotated[
-        bool | None,
-        typer.Option(
-            "--stdin/--no-stdin",
-            "-i/-I",
-            help="Pass standard input on; by itself where that is not a terminal.",
-            show_default=False,
-        ),
-    ] = None,
+    copy_in: CopyInOption = None,
+    copy_out: CopyOutOption = None,
+    stdin: StdinOption = None,
 ) -> None:
     """Lease a warm node, run a command on it, and release the node.
 
