@@ -14,7 +14,7 @@ import pytest
 import hostler.embedded
 from hostler.api import limits
 from hostler.base.ids import MachineId
-from hostler.client import LeaseRefused
+from hostler.client import ClientError, LeaseRefused, calls
 from hostler.embedded import Fleet
 from hostler.ports.commands import MachineFound
 from hostler.ports.provider import (
@@ -222,7 +222,7 @@ class Moody(FakeProvider):
         super().__init__(context)
         self.failure: Exception | None = None
         self.is_silent = False
-        self.is_empty = False
+        self.forgets = False
         self.strays: list[Machine] = []
         self.launch_gate = asyncio.Event()
         self.launch_gate.set()
@@ -239,12 +239,16 @@ class Moody(FakeProvider):
         return await super().probe(machine_id)
 
     async def list_owned(self) -> AsyncIterator[Machine]:
+        if self.forgets:
+            return
         for stray in self.strays:
             yield stray
         async for machine in super().list_owned():
             yield machine
 
     async def get(self, machine_id: MachineId) -> Machine | None:
+        if self.forgets:
+            return None
         strays = {one.machine_id: one for one in self.strays}
         return strays.get(machine_id) or await super().get(machine_id)
 
@@ -364,13 +368,14 @@ async def test_growth_stops_when_machines_do_not_boot(monkeypatch: pytest.Monkey
 async def test_budgets_hold_back_and_warn() -> None:
     budgets = {
         "a": {"key": "a", "concurrent": {"leases": 1}},
-        "b": {"key": "b", "daily": {"lease_time": "15m"}, "warn_at": [1]},
+        "b": {"key": "b", "daily": {"lease_time": "10s"}, "warn_at": [1]},
     }
-    async with moody_world(budgets=budgets, tier={"node_count_max": 3}) as world:
+    async with moody_world(budgets=budgets, lease="10s") as world:
         assert (await world.ask(key="a", wait_ms=20_000)).phase == "held"
         await world.waits_for("budget_in_use", key="a")
         assert (await world.ask(key="b", wait_ms=20_000)).phase == "held"
         await world.waits_for("budget_spent", key="b")
+        await world.hears("budget_warned")
 
 
 async def test_machines_that_go_silent_and_strays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,7 +384,7 @@ async def test_machines_that_go_silent_and_strays(monkeypatch: pytest.MonkeyPatc
     timing = {
         "suspect_after": "600ms",
         "fence_after": "2s",
-        "lost_after": "60s",
+        "lost_after": "4s",
         "list_every": "1s",
         "orphan_grace": "100ms",
     }
@@ -394,6 +399,12 @@ async def test_machines_that_go_silent_and_strays(monkeypatch: pytest.MonkeyPatc
         stray = msgspec.structs.replace(machine, machine_id=MachineId("stray"), token="other")
         world.moody.strays.append(stray)
         await world.hears("orphan_found")
+        # "Gone", says the provider, and the machine answers: it is not believed.
+        world.moody.forgets = True
+        await world.hears("node_gone_doubted")
+        world.moody.is_silent = True
+        await world.hears("node_lost")
+        world.moody.forgets = False
 
 
 async def test_what_a_lease_leaves_is_cleaned_up_or_told() -> None:
@@ -402,6 +413,18 @@ async def test_what_a_lease_leaves_is_cleaned_up_or_told() -> None:
         (held,) = await world.fleet.leases()
         await world.fleet.release_lease(held.lease_id)
         await world.hears("lease_settled", "node_clean_up_failed", "node_stopping", "node_retired")
+
+
+async def test_a_key_is_good_for_one_request() -> None:
+    async with moody_world() as world:
+        first, other = AcquireRequest(pool="runners"), AcquireRequest(pool="runners", key="other")
+        transport = world.fleet._transport
+        held = await transport.send(calls.acquire_lease(first, key="issue-1#0"))
+        again = await transport.send(calls.acquire_lease(first, key="issue-1#0"))
+        assert again.lease_id == held.lease_id
+        with pytest.raises(ClientError) as refused:
+            await transport.send(calls.acquire_lease(other, key="issue-1#0"))
+        assert refused.value.code == "idempotency_key_reused"
 
 
 async def test_a_refused_lease_is_an_error() -> None:

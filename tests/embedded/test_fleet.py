@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import structlog
 
 import hostler.embedded
 from hostler.base.errors import Failed, Rejected
@@ -185,6 +186,28 @@ async def test_machines_that_would_not_go_are_told_at_the_end(
             await ready_nodes(fleet)
     assert failure.value.code == "machines_left"
     assert "fake fake-" in str(failure.value.fields["machines"])
+
+
+async def test_the_log_goes_to_the_programs_own(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = structlog.get_config()
+    structlog.reset_defaults()
+    try:
+        async with hostler.embedded.open(fakes(warm=0)) as fleet:
+
+            def fails(event: EventView) -> None:
+                raise KeyError(event.kind)
+
+            fleet.on_event(fails, after_seq=0)
+
+            async def is_told() -> bool:
+                return "listener_failed kind=" in caplog.text
+
+            await eventually_async(is_told)
+            assert "KeyError: " in caplog.text
+    finally:
+        structlog.configure(**before)
 
 
 async def test_an_engine_that_has_failed_is_told_at_the_end(tmp_path: Path) -> None:

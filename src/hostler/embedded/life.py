@@ -10,10 +10,10 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, MutableMapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import structlog
@@ -165,12 +165,17 @@ def _log_to_the_program() -> None:
     if structlog.is_configured():
         return
     structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            structlog.processors.format_exc_info,
-            structlog.stdlib.render_to_log_kwargs,
-        ],
+        processors=[structlog.stdlib.filter_by_level, _as_a_line],
         wrapper_class=structlog.stdlib.BoundLogger,
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
+
+
+def _as_a_line(
+    _: object, __: str, event: MutableMapping[str, Any]
+) -> tuple[tuple[str], dict[str, Any]]:
+    """Write what is logged as one text: as `extra`, its names could be those of the log's own."""
+    error = event.pop("exc_info", None)
+    told = [str(event.pop("event", "")), *(f"{name}={value!r}" for name, value in event.items())]
+    return (" ".join(told),), {"exc_info": error}
