@@ -45,7 +45,7 @@ async def open_fleet(
     store: str | os.PathLike[str] | None = None,
     providers: Sequence[ProviderKind] = (),
     principal: str = "embedded",
-    ends_machines: bool | None = None,
+    ends_machines: bool = False,
 ) -> AsyncIterator[Fleet]:
     """Run a fleet in this process for the time of a block.
 
@@ -55,8 +55,8 @@ async def open_fleet(
             a server, goes on with the same fleet. Without it everything is in memory.
         providers: Providers of the program's own, besides those that are installed.
         principal: Who we are in the audit, and the holder of our leases.
-        ends_machines: Whether launched machines end with the block; else those of a fleet in memory
-            do, as nobody would remember them, and those of a fleet in a store go on.
+        ends_machines: Have launched machines end with the block. Those of a fleet in memory always
+            do, as nobody would remember them.
 
     Raises:
         DocumentRejected: The configuration has problems; all of them are told.
@@ -69,18 +69,13 @@ async def open_fleet(
         folder = _folder(store, stack)
         listening = listen(LOOPBACK, 0)
         stack.enter_context(listening.socket)
-        engine = await assemble(
-            EngineOptions(
-                store_url=MEMORY_URL if store is None else _store_url(folder),
-                folder=folder,
-                server_url=listening.url,
-                providers={kind.name: kind for kind in providers},
-            )
+        options = EngineOptions(
+            store_url=MEMORY_URL if store is None else _store_url(folder),
+            folder=folder,
+            server_url=listening.url,
+            providers={kind.name: kind for kind in providers},
         )
-        links = AgentLinks(engine)
-        engine.attach(links)
-        await engine.start()
-        stack.push_async_callback(engine.stop)
+        engine, links = await _started(options, stack)
         configuration = GivenConfiguration(config)
         await configuration.reload(engine, request_id=new_request_id(), principal=principal)
         app = create_app(
@@ -94,7 +89,21 @@ async def open_fleet(
         try:
             yield fleet
         finally:
-            await _finish(fleet, engine, ends_machines=store is None or bool(ends_machines))
+            await _finish(fleet, engine, ends_machines=ends_machines or store is None)
+
+
+async def _started(options: EngineOptions, stack: AsyncExitStack) -> tuple[Engine, AgentLinks]:
+    """Start an engine that ends with the stack, and the links to its agents.
+
+    Raises:
+        Rejected: The store cannot be used.
+    """
+    engine = await assemble(options)
+    stack.push_async_callback(engine.stop)
+    links = AgentLinks(engine)
+    engine.attach(links)
+    await engine.start()
+    return engine, links
 
 
 def _folder(store: str | os.PathLike[str] | None, stack: AsyncExitStack) -> Path:

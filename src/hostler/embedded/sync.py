@@ -80,7 +80,7 @@ def open_sync(
     store: str | os.PathLike[str] | None = None,
     providers: Sequence[ProviderKind] = (),
     principal: str = "embedded",
-    ends_machines: bool | None = None,
+    ends_machines: bool = False,
 ) -> Iterator[SyncFleet]:
     """As `hostler.embedded.open`, blocking: the fleet works in a thread of its own."""
     loop = BackgroundLoop()
