@@ -216,11 +216,16 @@ class Theatre(World):
         node = self.fleet.nodes[node_id]
         self.run(SilenceNoticed(node_id=node.node_id, since_at_ms=self.now_ms))
 
-    def lose(self, node_id: str) -> None:
-        """Let a node be silent until it is given up."""
+    def lose(self, *node_ids: str) -> None:
+        """Let nodes be silent until they are given up."""
+        for node_id in node_ids:
+            self.fall_silent(node_id)
+        self.give_up()
+
+    def give_up(self) -> None:
+        """Let the clock run until whoever is silent is given up."""
         settings = self.fleet.settings
         assert settings is not None
-        self.fall_silent(node_id)
         self.advance(self.now_ms + settings.lost_after_ms)
 
     def drain(self, node_id: str, deadline_ms: int = 600_000, *, is_forced: bool = False) -> None:
