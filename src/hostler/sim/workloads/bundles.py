@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from hostler.base.ids import BundleId
 from hostler.core.inputs import (
     AnyRequest,
@@ -40,6 +42,7 @@ from hostler.sim.scenario import SubmitBundles
 from hostler.sim.supervisor import BROKEN_ARGUMENT
 from hostler.sim.truth import Truth
 from hostler.sim.workloads.rhythm import keep_wanting
+from hostler.sim.workloads.wishes import wishes_of_bundle, with_wishes
 
 STOP_GRACE_MS = 4_000
 """Of every job; scenarios leave so much time between fencing and loss."""
@@ -55,15 +58,24 @@ class Submitters:
     """One plan's people."""
 
     def __init__(
-        self, client: Client, truth: Truth, plan: SubmitBundles, pools: tuple[str, ...]
+        self,
+        client: Client,
+        truth: Truth,
+        plan: SubmitBundles,
+        pools: tuple[str, ...],
+        *,
+        has_mesh: bool = False,
     ) -> None:
         self._truth = truth
         self._client = client
         self._plan = plan
         self._pools = pools
+        self._has_mesh = has_mesh
         self._rng = client.world.stream("workload", "bundles")
         self._life_rng = client.world.stream("workload", "bundle_life")
         """Of everything about bundles that run: apart, so that adding to it moves nothing else."""
+        self._wish_rng = client.world.stream("workload", "bundle_wishes")
+        """Of what they wish about where they are; apart for the same reason."""
         self._count = 0
         self._wanted: list[str] = []
 
@@ -137,6 +149,7 @@ class Submitters:
         fallback_pools = others if rng.chance(300_000) else ()
         fallback = rng.choice(tuple(Fallback))
         is_gang = rng.chance(plan.gang_ppm)
+        given = self._wishes(name, spread if is_spread else ())
         self._client.ask(
             lambda request_id: SubmitBundle(
                 request_id=request_id,
@@ -146,15 +159,22 @@ class Submitters:
                 jobs=jobs,
                 replica_count=replica_count,
                 fallback_pools=fallback_pools,
-                spread=spread if is_spread else (),
                 is_primary_interruptible=not is_spread,
                 rollout=policy,
                 timetable=timetable,
                 time_zones=(UTC_ZONE,),
                 fallback=fallback,
                 is_gang=is_gang,
+                **given,
             )
         )
+
+    def _wishes(self, name: str, spread: tuple[SpreadRule, ...]) -> dict[str, Any]:
+        given: dict[str, Any] = {"spread": spread}
+        if self._wish_rng.chance(self._plan.wishes_ppm):
+            self._client.world.probe("people.wished")
+            given.update(wishes_of_bundle(self._wish_rng, name))
+        return given
 
     def _policy(self) -> RolloutPolicy:
         rng = self._life_rng
@@ -184,7 +204,7 @@ class Submitters:
         is_broken = self._life_rng.chance(plan.broken_ppm)
         is_kept = rng.chance(plan.keeps_ppm)
         needs_input = rng.chance(100_000)
-        return Job(
+        job = Job(
             name=name,
             launch=Launch(
                 argv=("work", *((BROKEN_ARGUMENT,) if is_broken else ())),
@@ -201,6 +221,10 @@ class Submitters:
             is_dormant=rng.chance(50_000),
             can_overlap=can_overlap,
         )
+        if self._wish_rng.chance(plan.wishes_ppm):
+            wishes = with_wishes(self._wish_rng, job, has_mesh=self._has_mesh)
+            job = replace(job, **wishes)
+        return job
 
     def _readiness(self) -> Readiness:
         match self._rng.below(4):
