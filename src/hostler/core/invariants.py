@@ -276,17 +276,12 @@ def _raise_if_broken(fleet: Fleet, records: Iterable[Record]) -> None:
             raise Defect(name, message, kind=record.KIND, key=record.key)
 
 
-def _is_history(record: Record) -> bool:
-    """Say whether a record is over, so that nothing but its own change could break it."""
-    match record:
-        case Node():
-            return record.phase is NodePhase.RETIRED
-        case Allocation():
-            return not record.is_live
-        case Lease():
-            return record.phase in (LeasePhase.SETTLED, LeasePhase.REFUSED)
-        case _:
-            return False
+_IS_HISTORY: dict[str, Callable[[Any], bool]] = {
+    Node.KIND: lambda node: node.phase is NodePhase.RETIRED,
+    Allocation.KIND: lambda allocation: not allocation.is_live,
+    Lease.KIND: lambda lease: lease.phase in (LeasePhase.SETTLED, LeasePhase.REFUSED),
+}
+"""By kind, whether a record is over, so that nothing but its own change could break it."""
 
 
 def check_all(fleet: Fleet, *, is_history_left: bool = False) -> None:
@@ -300,9 +295,10 @@ def check_all(fleet: Fleet, *, is_history_left: bool = False) -> None:
         Defect: The first invariant found broken, with the record.
     """
     for kind in _CHECKS:
-        records: Iterable[Record] = fleet.tables[kind].in_order()
-        if is_history_left:
-            records = [each for each in records if not _is_history(each)]
+        records: Iterable[Record] = fleet.tables[kind].rows.values()
+        is_history = _IS_HISTORY.get(kind)
+        if is_history_left and is_history is not None:
+            records = [each for each in records if not is_history(each)]
         _raise_if_broken(fleet, records)
     for meter in fleet.meters.in_order():
         for name, message in spend_invariants.of_meter(fleet, meter):
