@@ -204,7 +204,7 @@ class Story:
             )
             await self._until(
                 step,
-                "its agent says that nothing is left",
+                "nothing is left there",
                 lambda: self._is_drained(before.node_id),
             )
             self.measures.backup_moved_ms = _ms_since(began)
@@ -338,7 +338,7 @@ class Story:
 
 
 def _broken(bundle: BundleDocument) -> BundleDocument:
-    """Return the bundle with an encoder that ends at once: it is asked for an impossible picture."""
+    """Return the bundle with an encoder that ends at once: of a picture without a size."""
     jobs = [
         replace(job, run=replace(job.run, argv=[*job.run.argv, "--size", "none"]))
         for job in bundle.jobs
