@@ -181,6 +181,25 @@ def on_change(take: Callable[[Config], None], *, every_s: float = POLL_S) -> Non
     _watch(config, first.number, lambda found: found.number, take_later, every_s)
 
 
+def role() -> str:
+    """Say which role this job has now. It may change while it runs: a backup may be promoted.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    file = os.environ.get("HOSTLER_ROLE_FILE")
+    if not file:
+        return os.environ.get("HOSTLER_ROLE", "")
+    return Path(file).read_text(encoding="utf-8").strip()
+
+
+def on_role(take: Callable[[str], None], *, every_s: float = POLL_S) -> None:
+    """Have `take` called with the role of now, here, and with every later one, in a thread."""
+    first = role()
+    take(first)
+    _watch(role, first, lambda found: found, take, every_s)
+
+
 # -- what is about to happen ---------------------------------------------------------------------
 
 

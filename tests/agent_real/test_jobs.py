@@ -93,6 +93,7 @@ async def test_a_job_knows_who_it_is_and_little_else(agent: RealAgent, server: T
         "HOSTLER_REPLICA": "",
         "HOSTLER_REPLICA_INDEX": "0",
         "HOSTLER_ROLE": "primary",
+        "HOSTLER_ROLE_FILE": str(agent.folder("a-1") / "role"),
         "HOSTLER_TIER": "",
     }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hostler.wire.agent import ConfigureAllocation
+from hostler.wire.agent import AssignRole, ConfigureAllocation
 from hostler.wire.work import Config, Launch, SdNotifyReadiness
 from tests.agent_real.conftest import RealAgent, a_launch, a_script, a_start, a_stop
 from tests.agent_real.server import TinyServer
@@ -35,6 +35,12 @@ print("deaf", flush=True)
 while not os.path.exists(os.environ["HOME"] + "/wake"): time.sleep(0.02)
 signal.signal(signal.SIGHUP, lambda *_: print("told", flush=True))
 while True: time.sleep(60)
+"""
+
+FOLLOWS_ITS_ROLE = """
+from hostler import workload
+workload.on_role(lambda role: print("is", role, flush=True), every_s=0.05)
+while not workload.stopping(1): pass
 """
 
 RAISES_ONCE = """
@@ -216,3 +222,21 @@ async def _output_of(code: str, env: dict[str, str]) -> bytes:
         output, _ = await process.communicate()
     assert process.returncode == 0
     return output
+
+
+async def test_a_job_hears_that_it_is_the_primary_now(agent: RealAgent, server: TinyServer) -> None:
+    await agent.start()
+    launch = a_script(FOLLOWS_ITS_ROLE)
+    await start(server, replace(launch, identity=replace(launch.identity, role="backup")), None)
+    await log_has(agent, b"is backup")
+    command = AssignRole(
+        command_id="a-1/role/1",
+        node_epoch=1,
+        allocation_id="a-1",
+        epoch=1,
+        role="primary",
+        term=1,
+    )
+    await server.say(command)
+    assert (await server.answered("a-1/role/1")).outcome == "done"
+    await log_has(agent, b"is primary")

@@ -31,6 +31,7 @@ from hostler.agent.core.effects import (
     TellNotice,
     WriteConfig,
     WriteExec,
+    WriteRole,
 )
 from hostler.agent.core.inputs import Input, ProbeAnswered, Started
 from hostler.agent.core.state import AgentSettings
@@ -54,6 +55,7 @@ SupervisionEffect = (
     | KillProcess
     | KillSupervisor
     | WriteConfig
+    | WriteRole
     | Probe
     | RememberReady
     | RemoveFolder
@@ -159,6 +161,8 @@ class AgentShell:
                 self._runtime.kill_supervisor(effect.key)
             case WriteConfig():
                 self._runtime.configure(effect.key, effect.config)
+            case WriteRole():
+                self._runtime.assign_role(effect.key, effect.role, effect.term)
             case Probe():
                 self._tasks.start(self._probe(effect))
             case RememberReady():

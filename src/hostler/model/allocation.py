@@ -124,6 +124,10 @@ class Allocation(Record, frozen=True, kw_only=True):
     """It is reserved ahead, and not to be started before this."""
     started_at_ms: int | None = None
     ready_at_ms: int | None = None
+    role_term: int = 0
+    """Rises whenever its role changes while it lives."""
+    role_known: int = 0
+    """The term of the role that its agent has told it; what it was started with is 0."""
     config_sent: int = 0
     """Generation of the configuration that was last sent to the copy while it ran."""
     config_written: int = 0

@@ -118,6 +118,8 @@ class Bundle(Record, frozen=True, kw_only=True):
     backup_apart: SpreadRule | None = None
     """The domain that primary and backup of a job do not share, whatever the others do."""
     is_protection_required: bool = False
+    is_backup_promoted: bool = False
+    """A ready copy becomes the primary when that is gone, and is told so."""
     """True: refused unless the loss of any one domain would leave all replicas a place."""
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     """Bounds on moving its replicas; counted over each job."""

@@ -80,6 +80,18 @@ class ConfigureAllocation(Value, frozen=True, kw_only=True, tag="configure_alloc
     epoch: int
 
 
+class AssignRole(Value, frozen=True, kw_only=True, tag="assign_role"):
+    """Ask an agent to tell a running workload the role that it has from now on."""
+
+    node_id: NodeId
+    node_epoch: int
+    allocation_id: AllocationId
+    epoch: int
+    role: str
+    term: int
+    """Which of the changes of its role this is, counted from 1."""
+
+
 class StopAllocation(Value, frozen=True, kw_only=True, tag="stop_allocation"):
     """Ask an agent to stop a workload: grace, then kill. May name one that we have no record of."""
 
@@ -110,6 +122,7 @@ Command = (
     | ListMachines
     | StartAllocation
     | ConfigureAllocation
+    | AssignRole
     | StopAllocation
     | EndLease
 )

@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 from hostler.base.errors import Failed
 from hostler.base.ids import NodeId
 from hostler.wire.agent import (
+    AssignRole,
     CommandAnswered,
     ConfigureAllocation,
     EndLease,
@@ -18,7 +19,9 @@ from hostler.wire.agent import (
     StopAllocation,
 )
 
-AgentCommand: TypeAlias = StartAllocation | ConfigureAllocation | StopAllocation | EndLease
+AgentCommand: TypeAlias = (
+    StartAllocation | ConfigureAllocation | AssignRole | StopAllocation | EndLease
+)
 """What an agent does for us; each carries a `command_id` that its answer repeats."""
 
 

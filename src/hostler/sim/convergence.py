@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from hostler.agent.core.inputs import AllocationKey
 from hostler.core.fleet import Fleet
 from hostler.core.rollout import config_of
 from hostler.model import Allocation, Bundle, Node, Replica
@@ -31,7 +32,7 @@ def problems(history: History, fleet: Fleet) -> list[str]:
         *_outbox(fleet),
         *_nodes(history, fleet),
         *_machines(history, fleet),
-        *_replicas(fleet),
+        *_replicas(history, fleet),
         *_processes(history, fleet),
         *_leases(history, fleet),
         *_targets(fleet),
@@ -41,6 +42,7 @@ def problems(history: History, fleet: Fleet) -> list[str]:
             history.cloud,
             fleet,
             history.checkers.named,
+            history.checkers.nameless.values(),
             history.world.now_ms,
             history.server.clock_jumped_ms,
         ),
@@ -80,7 +82,7 @@ def _machines(history: History, fleet: Fleet) -> Iterator[str]:
             yield f"machine {own.machine_id} has not joined"
 
 
-def _replicas(fleet: Fleet) -> Iterator[str]:
+def _replicas(history: History, fleet: Fleet) -> Iterator[str]:
     for replica in fleet.replicas.in_order():
         allocation = _allocation_of(fleet, replica)
         match replica.phase:
@@ -92,6 +94,7 @@ def _replicas(fleet: Fleet) -> Iterator[str]:
                     yield f"replica {replica.replica_id}: {told}"
                 else:
                     yield from _config(fleet, allocation)
+                    yield from _role(history, fleet, allocation)
             case ReplicaPhase.PENDING:
                 if replica.reason is None:
                     yield f"replica {replica.replica_id} is pending and does not say why"
@@ -112,9 +115,20 @@ def _config(fleet: Fleet, allocation: Allocation) -> Iterator[str]:
         yield f"allocation {allocation.allocation_id} {told}"
 
 
+def _role(history: History, fleet: Fleet, allocation: Allocation) -> Iterator[str]:
+    node = fleet.nodes.get(allocation.node_id)
+    machine = history.hardware.machines.get(str(node and node.machine_id))
+    key = AllocationKey(allocation.allocation_id, allocation.epoch)
+    folder = None if machine is None else machine.disk.folder_by_key.get(key)
+    if folder is not None and folder.role != allocation.role:
+        told = f"takes itself for {folder.role}, not {allocation.role}"
+        yield f"allocation {allocation.allocation_id} {told}"
+
+
 def _rollouts(fleet: Fleet) -> Iterator[str]:
     for rollout in fleet.rollouts.in_order():
-        if rollout.is_under_way and not rollout.is_paused:
+        is_held = rollout.is_paused or "budget " in rollout.waits_for
+        if rollout.is_under_way and not is_held:
             yield f"rollout of {rollout.bundle_id} is {rollout.phase.value}: {rollout.waits_for}"
 
 
@@ -147,6 +161,7 @@ def _is_plain(bundle: Bundle, job: Job, replica: Replica) -> bool:
     """Say whether nothing but capacity and the rule about siblings decides about a place."""
     return (
         replica.reason is not Reason.BUNDLE_BROKEN
+        and bundle.service is None
         and bundle.is_primary_interruptible
         and not any(rule.is_required for rule in bundle.spread)
         and not bundle.is_gang
@@ -243,7 +258,7 @@ def _bundles(fleet: Fleet) -> Iterator[str]:
         if bundle.phase is not BundlePhase.ACTIVE:
             yield f"bundle {bundle.bundle_id} is {bundle.phase.value}"
             continue
-        for job in bundle.jobs:
+        for job in bundle.jobs if bundle.service is None else ():
             for index in range(bundle.replica_count):
                 if f"{bundle.bundle_id}/{job.name}/{index}" not in fleet.replicas:
                     yield f"bundle {bundle.bundle_id} lacks replica {job.name}/{index}"

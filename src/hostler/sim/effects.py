@@ -28,11 +28,13 @@ from hostler.agent.core.effects import (
     TellNotice,
     WriteConfig,
     WriteExec,
+    WriteRole,
 )
 from hostler.agent.core.inputs import (
     ConfigWritten,
     LogsFinished,
     ProbeAnswered,
+    RoleWritten,
     SupervisorFailed,
     SupervisorStarted,
 )
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from hostler.sim.agent import AgentProcess
 
 ProcessEffect = StartSupervisor | StopProcess | KillProcess | KillSupervisor | Probe
-DiskEffect = RememberReady | RememberAuthority | RemoveFolder | WriteConfig
+DiskEffect = RememberReady | RememberAuthority | RemoveFolder | WriteConfig | WriteRole
 
 
 def carry_out(agent: AgentProcess, effect: Effect) -> None:
@@ -61,7 +63,7 @@ def carry_out(agent: AgentProcess, effect: Effect) -> None:
             agent.soon(LogsFinished(request_id=effect.request_id), delay_ms=5)
         case StartExec() | KillExec() | ClearLease():
             _lease(agent, effect)
-        case RememberReady() | RememberAuthority() | RemoveFolder() | WriteConfig():
+        case RememberReady() | RememberAuthority() | RemoveFolder() | WriteConfig() | WriteRole():
             _write(agent, effect)
         case _:
             _supervise(agent, effect)
@@ -109,6 +111,9 @@ def _write(agent: AgentProcess, effect: DiskEffect) -> None:
         case WriteConfig():
             machine.configure(effect.key, effect.config.number)
             agent.soon(ConfigWritten(key=effect.key, number=effect.config.number))
+        case WriteRole():
+            machine.assign_role(effect.key, effect.role)
+            agent.soon(RoleWritten(key=effect.key, term=effect.term))
         case _:
             assert_never(effect)
 

@@ -65,6 +65,7 @@ class Folder(msgspec.Struct):
     process: ProcessView | None = None
     was_ready: bool = False
     config_written: int = 0
+    role: str = ""
 
 
 class Disk(msgspec.Struct):
@@ -120,6 +121,7 @@ class Machine:
         self.agent: AgentProcess | None = None
         self.supervisor_by_key: dict[AllocationKey, Supervisor] = {}
         self.leased_by_request: dict[str, tuple[LeaseKey, LeasedProcess]] = {}
+        self.rejects_until_ms = 0
         self._clock_offset_ms = self.rng.between(-3_600_000, 3_600_000)
         self._pid = 100
         self._is_fence_watched = False
@@ -127,6 +129,11 @@ class Machine:
     def clock_ms(self) -> int:
         """Return the machine's own time, which is nobody else's."""
         return self.world.now_ms + self._clock_offset_ms
+
+    @property
+    def rejects_starts(self) -> bool:
+        """Its agent refuses all that it is to start, as where a device has gone."""
+        return self.world.now_ms < self.rejects_until_ms
 
     def next_pid(self) -> int:
         """Return a process id."""
@@ -218,7 +225,9 @@ class Machine:
         folder = self.disk.folder_by_key.get(key)
         if folder is None:
             number = 0 if start.config is None else start.config.number
-            folder = self.disk.folder_by_key[key] = Folder(start, config_written=number)
+            folder = self.disk.folder_by_key[key] = Folder(
+                start, config_written=number, role=start.launch.identity.role
+            )
         supervisor = self.supervisor_by_key.get(key)
         if supervisor is not None or folder.process is not None:
             return True
@@ -258,6 +267,13 @@ class Machine:
             folder.config_written = number
         if supervisor is not None:
             supervisor.configure(number)
+
+    def assign_role(self, key: AllocationKey, role: str) -> None:
+        """Put another role into the folder of an allocation."""
+        folder = self.disk.folder_by_key.get(key)
+        if folder is not None:
+            folder.role = role
+            self.world.probe("job.role_changed")
 
     def forget(self, key: AllocationKey) -> None:
         """Remove the folder of an allocation that has ended."""

@@ -23,6 +23,7 @@ from hostler.ports.clock import Clock
 from hostler.ports.provider import LaunchRequest, Machine
 from hostler.testing.fake_provider import FakeCloud
 from hostler.wire.agent import (
+    AssignRole,
     CommandAnswered,
     ConfigureAllocation,
     EndLease,
@@ -167,7 +168,7 @@ class FakeAgents:
             case StopAllocation():
                 key = (AllocationId(command.allocation_id), command.epoch)
                 await self._report(agent, key, "ended")
-            case EndLease() | ConfigureAllocation():
+            case EndLease() | ConfigureAllocation() | AssignRole():
                 pass  # the answer says that it is done
             case _:
                 assert_never(command)

@@ -21,10 +21,10 @@ How a link begins:
 
 How commands are answered: a message with a `command_id` may be sent any number of times and is
 answered by `CommandAnswered` with the same id. `StartAllocation` is answered when the start is
-durable on the node (how it goes on is told by reports), `ConfigureAllocation` when the job can read
-its configuration, `StopAllocation` and `EndLease` when the thing has ended; each after the report
-that says so. Stopping what is unknown is done. A lower `node_epoch`, `epoch` or `lease_epoch` than
-the agent has seen is refused.
+durable on the node (how it goes on is told by reports), `ConfigureAllocation` and `AssignRole` when
+the job can read its configuration or role, `StopAllocation` and `EndLease` when the thing has
+ended; each after the report that says so. Stopping what is unknown is done. A lower `node_epoch`,
+`epoch` or `lease_epoch` than the agent has seen is refused.
 
 Streams (`ReadLogs`, `ExecStart`) have back-pressure: in each direction a sender may have at most
 `STREAM_WINDOW_BYTES` of data under way per `request_id`; the receiver hands back room with
@@ -242,6 +242,18 @@ class ConfigureAllocation(_Tagged, frozen=True, kw_only=True):
     config: Config
 
 
+class AssignRole(_Tagged, frozen=True, kw_only=True):
+    """Tell a running job its role, unless it was told a later one."""
+
+    command_id: str
+    node_epoch: int
+    allocation_id: str
+    epoch: int
+    role: str
+    term: int
+    """Rises with each change of the role of this allocation."""
+
+
 class StopAllocation(_Tagged, frozen=True, kw_only=True):
     """Stop the allocation: its stop signal, `grace_ms` of patience, then kill."""
 
@@ -339,6 +351,7 @@ ServerMessage: TypeAlias = (
     | HeartbeatAck
     | StartAllocation
     | ConfigureAllocation
+    | AssignRole
     | StopAllocation
     | ReadLogs
     | ExecStart

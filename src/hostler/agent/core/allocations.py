@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hostler.agent.core import configs
+from hostler.agent.core import configs, roles
 from hostler.agent.core.effects import (
     KillProcess,
     KillSupervisor,
@@ -18,6 +18,7 @@ from hostler.agent.core.inputs import (
     FoundAllocation,
     ProcessSeen,
     ProcessView,
+    RoleWritten,
     SupervisorFailed,
     SupervisorLost,
     SupervisorStarted,
@@ -33,11 +34,18 @@ from hostler.agent.core.state import (
     Stop,
 )
 from hostler.agent.core.turn import Turn, bury
-from hostler.wire.agent import ConfigureAllocation, StartAllocation, StopAllocation
+from hostler.wire.agent import (
+    AssignRole,
+    ConfigureAllocation,
+    StartAllocation,
+    StopAllocation,
+)
 from hostler.wire.work import AllocationPhase, EndCause, Ended
 
 
-def asked(turn: Turn, command: StartAllocation | ConfigureAllocation | StopAllocation) -> None:
+def asked(
+    turn: Turn, command: StartAllocation | ConfigureAllocation | AssignRole | StopAllocation
+) -> None:
     """Obey, unless the one who asks has been superseded."""
     if command.node_epoch < turn.state.node_epoch:
         turn.answer(command.command_id, "refused", "node_epoch_stale", "a newer epoch is known")
@@ -48,6 +56,8 @@ def asked(turn: Turn, command: StartAllocation | ConfigureAllocation | StopAlloc
             _start(turn, command)
         case ConfigureAllocation():
             configs.asked(turn, command)
+        case AssignRole():
+            roles.asked(turn, command)
         case StopAllocation():
             _stop(turn, command)
 
@@ -69,11 +79,14 @@ def _start(turn: Turn, command: StartAllocation) -> None:
     if command.epoch <= state.ended_allocation_epochs.get(command.allocation_id, -1):
         turn.answer(command.command_id, "refused", "allocation_ended", "it was ended before")
         return
+    # What is refused must not run when the same start comes once more, after its refusal was heard.
     if state.closing is not None:
+        bury(state.ended_allocation_epochs, command.allocation_id, command.epoch)
         turn.answer(command.command_id, "refused", "agent_stopping", "the agent is about to end")
         return
     if state.is_fenced:
         # It was under way when the authority ran out; by now it may be somebody else's.
+        bury(state.ended_allocation_epochs, command.allocation_id, command.epoch)
         turn.answer(command.command_id, "refused", "agent_fenced", "the authority has run out")
         return
     allocation = Allocation(
@@ -168,7 +181,12 @@ def adopt(turn: Turn, found: Sequence[FoundAllocation]) -> None:
 
 def process_changed(
     turn: Turn,
-    each: SupervisorStarted | SupervisorFailed | SupervisorLost | ProcessSeen | ConfigWritten,
+    each: SupervisorStarted
+    | SupervisorFailed
+    | SupervisorLost
+    | ProcessSeen
+    | ConfigWritten
+    | RoleWritten,
 ) -> None:
     """Take in what is known about a supervised process, and about what it works by."""
     allocation = turn.state.allocations.get(each.key)
@@ -183,6 +201,8 @@ def process_changed(
             _lose(turn, allocation)
         case ConfigWritten():
             configs.written(turn, allocation, each)
+        case RoleWritten():
+            roles.written(turn, allocation, each)
         case ProcessSeen():
             _become_durable(turn, allocation)
             _see(turn, allocation, each.process)

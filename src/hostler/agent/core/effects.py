@@ -66,6 +66,14 @@ class WriteConfig(msgspec.Struct, frozen=True, kw_only=True):
     config: Config
 
 
+class WriteRole(msgspec.Struct, frozen=True, kw_only=True):
+    """Put the role into the folder. Leads to `RoleWritten`."""
+
+    key: AllocationKey
+    role: str
+    term: int
+
+
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
     """Try the readiness check once. Leads to `ProbeAnswered`."""
 
@@ -168,6 +176,7 @@ Effect: TypeAlias = (
     | KillProcess
     | KillSupervisor
     | WriteConfig
+    | WriteRole
     | Probe
     | RememberReady
     | TellNotice

@@ -144,6 +144,14 @@ class ConfigWritten(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None = None
 
 
+class RoleWritten(msgspec.Struct, frozen=True, kw_only=True):
+    """A role was put into an allocation's folder, or could not be."""
+
+    key: AllocationKey
+    term: int
+    problem: str | None = None
+
+
 class ProbeAnswered(msgspec.Struct, frozen=True, kw_only=True):
     """A readiness probe has a result."""
 
@@ -194,6 +202,7 @@ Input: TypeAlias = (
     | SupervisorLost
     | ProcessSeen
     | ConfigWritten
+    | RoleWritten
     | ProbeAnswered
     | ExecFinished
     | LogsFinished

@@ -125,6 +125,10 @@ class Allocation(msgspec.Struct, kw_only=True):
     stop: Stop | None = None
     ended: Ended | None = None
     config: ConfigState
+    role_term: int = 0
+    """Of the role that was last given out to be written; what it was started with is 0."""
+    role_command_ids: dict[str, int] = {}
+    """Terms by the commands that are to be answered once that one, or a later one, is written."""
     start_command_ids: list[str] = []
     """Starts to be answered once durable."""
     stop_command_ids: list[str] = []
@@ -249,6 +253,8 @@ class AgentState(msgspec.Struct, kw_only=True):
     ended_allocation_epochs: dict[str, int] = {}
     """Highest epoch of allocations that are over and forgotten, or were stopped before a start."""
     ended_lease_epochs: dict[str, int] = {}
+    cleaned_lease_epochs: dict[str, int] = {}
+    """Highest epoch of leases after which the slot was cleaned up."""
     answers: list[CommandAnswered] = []
     """Waiting for a session to be sent in."""
     closing: Closing | None = None

@@ -29,6 +29,7 @@ from hostler.agent.core.inputs import (
     NoticeRead,
     ProbeAnswered,
     ProcessSeen,
+    RoleWritten,
     SessionLost,
     Started,
     StopAsked,
@@ -39,6 +40,7 @@ from hostler.agent.core.inputs import (
 from hostler.agent.core.state import AgentState
 from hostler.agent.core.turn import Answer, Turn
 from hostler.wire.agent import (
+    AssignRole,
     CancelStream,
     ConfigureAllocation,
     EndLease,
@@ -93,6 +95,7 @@ def _absorb(turn: Turn, each: Input) -> None:
             | SupervisorLost()
             | ProcessSeen()
             | ConfigWritten()
+            | RoleWritten()
         ):
             allocations.process_changed(turn, each)
         case ProbeAnswered():
@@ -111,7 +114,7 @@ def _absorb_message(turn: Turn, message: ServerMessage) -> None:
     match message:
         case Welcome() | Refused() | HeartbeatAck():
             authority.heard(turn, message)
-        case StartAllocation() | ConfigureAllocation() | StopAllocation():
+        case StartAllocation() | ConfigureAllocation() | AssignRole() | StopAllocation():
             allocations.asked(turn, message)
         case ExecStart() | ExecInput() | ExecSignal() | EndLease():
             leases.asked(turn, message)

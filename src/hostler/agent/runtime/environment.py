@@ -48,6 +48,10 @@ class NodeIdentity(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
+ROLE_FILE: Final = "role"
+"""In an allocation's folder: the role that it has now."""
+
+
 def work_folder(folder: Path) -> Path:
     """Where a job runs: beside the supervisor's files, not among them."""
     return folder / "work"
@@ -73,6 +77,7 @@ def of_allocation(
         "HOSTLER_EPOCH": str(start.epoch),
         "HOSTLER_POOL": who.pool,
         "HOSTLER_TIER": who.tier,
+        "HOSTLER_ROLE_FILE": str(folder / ROLE_FILE),
         "HOSTLER_CONFIG": str(folder / configs.NAME),
         "HOSTLER_NOTICE": str(notice),
         ALLOCATION_MARK: str(work_folder(folder)),

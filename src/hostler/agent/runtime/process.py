@@ -29,6 +29,7 @@ from hostler.agent.core.inputs import (
     Input,
     ProcessSeen,
     ProcessView,
+    RoleWritten,
     SupervisorFailed,
     SupervisorLost,
     SupervisorStarted,
@@ -191,6 +192,16 @@ class ProcessRuntime:
         self._tell(held)
         self._post(ConfigWritten(key=key, number=config.number))
 
+    def assign_role(self, key: AllocationKey, role: str, term: int) -> None:
+        """Let the job read another role in its file."""
+        problem = None
+        try:
+            write_whole(self.folder(key) / environment.ROLE_FILE, f"{role}\n".encode())
+        except OSError as error:
+            LOG.warning("role not written", allocation=key.allocation_id, error=str(error))
+            problem = error.strerror or str(error)
+        self._post(RoleWritten(key=key, term=term, problem=problem))
+
     def _tell(self, held: _Held) -> None:
         """Begin to tell a job of its new configuration, unless that is under way."""
         if held.teller is None or held.teller.done():
@@ -232,6 +243,8 @@ class ProcessRuntime:
             each.mkdir(mode=0o750, parents=True, exist_ok=True)
         if start.config is not None:
             configs.write(folder, start.config)
+        role = start.launch.identity.role
+        write_whole(folder / environment.ROLE_FILE, f"{role}\n".encode())
         write_whole(folder / "start.json", msgspec.json.encode(start), mode=0o600)
         authority = self._data.authority
         supervised.write_launch(

@@ -15,6 +15,7 @@ from hostler.core.rollout import config_of
 from hostler.model import Allocation
 from hostler.model.allocation import EndCause, Ended
 from hostler.model.command import (
+    AssignRole,
     ConfigureAllocation,
     EndLease,
     StartAllocation,
@@ -26,7 +27,9 @@ from hostler.ports.agents import AgentCommand
 from hostler.wire import agent as wire
 from hostler.wire import work
 
-AnyAgentCommand: TypeAlias = StartAllocation | ConfigureAllocation | StopAllocation | EndLease
+AnyAgentCommand: TypeAlias = (
+    StartAllocation | ConfigureAllocation | AssignRole | StopAllocation | EndLease
+)
 """What the core asks of agents."""
 
 
@@ -58,6 +61,15 @@ def agent_command(
                 allocation_id=command.allocation_id,
                 epoch=command.epoch,
                 config=config,
+            )
+        case AssignRole():
+            return wire.AssignRole(
+                command_id=command_id,
+                node_epoch=command.node_epoch,
+                allocation_id=command.allocation_id,
+                epoch=command.epoch,
+                role=command.role,
+                term=command.term,
             )
         case StopAllocation():
             return wire.StopAllocation(

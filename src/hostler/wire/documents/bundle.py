@@ -215,6 +215,8 @@ class BundleDocument(Document, frozen=True, kw_only=True):
     require_protected: bool = False
     """True: refused unless the loss of any one node, zone, provider or interruptible tier would
     leave every replica a place."""
+    promote_backup: bool = False
+    """True: when the primary is gone and another copy is ready, that one becomes the primary."""
     labels: dict[str, str] = {}
     disruption_budgets: list[DisruptionBudgetDocument] = []
     """Bounds on moving its replicas, over each job; left out: one replica of a job at a time."""

@@ -4,9 +4,11 @@ Instants are `*_at_ms`, durations `*_ms`, money `*_microusd`. Phases and reasons
 that an older client can show what a newer server says.
 """
 
+from hostler.wire.http.audit import AuditView
 from hostler.wire.http.bundles import (
     AffinityView,
     AllocationView,
+    BudgetStateView,
     BundleView,
     ClaimView,
     EndedView,
@@ -76,10 +78,18 @@ from hostler.wire.http.leases import (
     RunSignal,
     RunStart,
 )
+from hostler.wire.http.life import LifeView, PhaseView
+from hostler.wire.http.maintenance import (
+    MaintainedNodeView,
+    MaintenancePage,
+    MaintenanceView,
+    NodeMaintenanceView,
+)
 from hostler.wire.http.nodes import (
     BootFailureView,
     CleanUpView,
     ClosingView,
+    ConsolidationView,
     CordonRequest,
     CordonView,
     DrainRequest,
@@ -93,6 +103,7 @@ from hostler.wire.http.nodes import (
     OfferView,
     PoolView,
     QuarantineView,
+    SpareTargetView,
     StopView,
     TenantView,
     TierView,
@@ -119,8 +130,10 @@ __all__ = [
     "AffinityView",
     "AllocationView",
     "AttemptView",
+    "AuditView",
     "BootFailureView",
     "BudgetLineView",
+    "BudgetStateView",
     "BundleView",
     "CandidateView",
     "CapabilityView",
@@ -133,6 +146,7 @@ __all__ = [
     "ComparisonView",
     "ConfigChangeView",
     "ConfigView",
+    "ConsolidationView",
     "CordonRequest",
     "CordonView",
     "CreateTokenRequest",
@@ -156,7 +170,12 @@ __all__ = [
     "LeasePlanView",
     "LeaseView",
     "LeftView",
+    "LifeView",
+    "MaintainedNodeView",
+    "MaintenancePage",
+    "MaintenanceView",
     "MatchView",
+    "NodeMaintenanceView",
     "NodeRuleView",
     "NodeView",
     "NoteView",
@@ -165,6 +184,7 @@ __all__ = [
     "Page",
     "PendingGroupView",
     "PendingView",
+    "PhaseView",
     "PlanView",
     "PlannedReplica",
     "PoolView",
@@ -194,6 +214,7 @@ __all__ = [
     "ServicesView",
     "SettingsView",
     "ShapeView",
+    "SpareTargetView",
     "SpendView",
     "SpreadView",
     "StatusView",
