@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Self
@@ -269,7 +270,7 @@ def _start_feeding(command: RunningCommand) -> None:
             writing = command.write(data, eof=not data)
             try:
                 asyncio.run_coroutine_threadsafe(writing, loop).result()
-            except (RuntimeError, asyncio.CancelledError):
+            except (RuntimeError, CancelledError):
                 writing.close()
                 return  # the command has ended, and the loop with it
             if not data:
