@@ -15,6 +15,7 @@ DEMO_S_MAX = 170
 
 ZERO = (
     "segments_lost_backup",
+    "primary_restarts_on_broken_version",
     "encoder_restarts_on_server_kill",
     "leases_lost_on_server_kill",
     "nodes_changed_on_server_kill",
@@ -29,6 +30,8 @@ REACHED = (
     "server_restart_gap_ms",
     "drained_ms",
     "segments_made",
+    "backup_moved_ms",
+    "rolled_back_ms",
 )
 
 

@@ -148,11 +148,42 @@ def test_input_goes_through_and_ends(server: ServerProcess, pool: str) -> None:
     assert Run(server, pool, "cat", stdin=True).end(data) == (0, data, b"")
 
 
-def test_a_signal_reaches_the_command(server: ServerProcess, pool: str) -> None:
-    script = "trap 'echo caught; exit 7' TERM; echo ready; while :; do sleep 0.1; done"
+def test_100_mb_of_input_go_through(server: ServerProcess, pool: str) -> None:
+    code, out, _ = Run(server, pool, "wc", "-c", stdin=True).end(bytes(BIG_BYTES))
+    assert (code, int(out)) == (0, BIG_BYTES)
+
+
+def test_input_that_nobody_reads_keeps_nobody_waiting(server: ServerProcess, pool: str) -> None:
+    running = Run(server, pool, "head", "-c", "3", stdin=True)
+    code, out, err = running.end(b"abc" + bytes(8 * 2**20))
+    # Podman itself complains, on the command's behalf, of what it could not hand over.
+    assert (code, out, re.sub(rb"(?m)^Error: write unixpacket .*\n", b"", err)) == (0, b"abc", b"")
+
+
+def test_a_reader_that_goes_away_ends_the_command(server: ServerProcess, pool: str) -> None:
+    """As `ssh host yes | head -1`."""
+    running = Run(server, pool, "sh", "-c", "while :; do echo 987654; done & exec sleep 987654")
+    assert running.line() == b"987654\n"
+    assert running.process.stdout is not None
+    running.process.stdout.close()
+    assert running.process.wait(60) != 0
+    assert running.process.stderr is not None
+    assert b"Traceback" not in running.process.stderr.read()
+    running.process.stderr.close()
+    assert running.process.stdin is not None
+    running.process.stdin.close()
+    eventually(lambda: not _sleepers(), what="the command to be gone")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_reaches_the_command(
+    server: ServerProcess, pool: str, number: signal.Signals
+) -> None:
+    name = number.name.removeprefix("SIG")
+    script = f"trap 'echo caught; exit 7' {name}; echo ready; while :; do sleep 0.1; done"
     running = Run(server, pool, "sh", "-c", script)
     assert running.line() == b"ready\n"
-    running.process.send_signal(signal.SIGTERM)
+    running.process.send_signal(number)
     code, out, _ = running.end()  # shells also say that what they waited for was terminated
     assert (code, out) == (7, b"caught\n")
 

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Self
@@ -269,7 +270,7 @@ def _start_feeding(command: RunningCommand) -> None:
             writing = command.write(data, eof=not data)
             try:
                 asyncio.run_coroutine_threadsafe(writing, loop).result()
-            except (RuntimeError, asyncio.CancelledError):
+            except (RuntimeError, CancelledError):
                 writing.close()
                 return  # the command has ended, and the loop with it
             if not data:
@@ -278,8 +279,14 @@ def _start_feeding(command: RunningCommand) -> None:
     threading.Thread(target=feed, name="hostler-stdin", daemon=True).start()
 
 
+def _heeded() -> list[signal.Signals]:
+    """Return what is passed on; one that we were started to ignore, as by nohup, is not."""
+    all_of_them = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    return [number for number in all_of_them if signal.getsignal(number) is not signal.SIG_IGN]
+
+
 class _Signals:
-    """Ctrl-C and SIGTERM: for the command once it runs, and before that the end of the wait.
+    """Ctrl-C, SIGTERM, a terminal that goes: for the command, and before it runs for the wait.
 
     Attributes:
         number: Of the last signal.
@@ -291,15 +298,16 @@ class _Signals:
         self._command: RunningCommand | None = None
         self._task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
+        self._heeded = _heeded()
         self._sending: set[asyncio.Task[None]] = set()
 
     def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in self._heeded:
             self._loop.add_signal_handler(number, self._on_signal, number)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in self._heeded:
             self._loop.remove_signal_handler(number)
 
     def forward_to(self, command: RunningCommand | None) -> None:

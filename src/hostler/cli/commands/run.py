@@ -77,7 +77,7 @@ def run(
 ) -> None:
     """Lease a warm node, run a command on it, and release the node.
 
-    Output and errors stream as they come, input is passed on, Ctrl-C and SIGTERM reach the
+    Output and errors stream as they come, input is passed on, Ctrl-C, SIGTERM and SIGHUP reach the
     command. It exits as the command did, with 128 and the number for a signal; 125 means that not
     the command failed but Hostler. The node goes back healthy whatever the command said, and as
     poison when it could not run it. Its lease lasts for half a minute after the last heartbeat, so

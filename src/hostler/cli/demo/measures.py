@@ -28,6 +28,11 @@ class Measures(msgspec.Struct, kw_only=True):
     """Segments that a viewer of the backup has missed in all this."""
     segments_made: int | None = None
     """Segments that the backup has made in all this."""
+    backup_moved_ms: int | None = None
+    """From draining the backup's node until it was on air elsewhere and nothing was left there."""
+    rolled_back_ms: int | None = None
+    """From submitting a version that cannot run until the former one was whole again."""
+    primary_restarts_on_broken_version: int | None = None
     encoder_restarts_on_server_kill: int | None = None
     leases_lost_on_server_kill: int | None = None
     nodes_changed_on_server_kill: int | None = None
@@ -73,6 +78,7 @@ class Measures(msgspec.Struct, kw_only=True):
 
 _ZERO = (
     "segments_lost_backup",
+    "primary_restarts_on_broken_version",
     "encoder_restarts_on_server_kill",
     "leases_lost_on_server_kill",
     "nodes_changed_on_server_kill",

@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
 from hostler.base.errors import HostlerError
 from hostler.cli.demo.channel import (
     PLAYLIST,
@@ -69,6 +71,8 @@ class Story:
         await self._kill_the_server()
         await self._drain()
         await self._count_segments()
+        await self._move_the_backup()
+        await self._break_a_version(bundle)
         if not self._is_kept:
             await self._close()
 
@@ -188,6 +192,38 @@ class Story:
             self.measures.drained_ms = _ms_since(began)
             step.done(f"moved from {before.node_id} to {after.node_id}")
 
+    async def _move_the_backup(self) -> None:
+        with self._screen.step("drain the backup's node, and let work onto it again") as step:
+            before = await self._allocation(BACKUP)
+            began = time.monotonic()
+            await self._client.drain_node(before.node_id, deadline_ms=30_000)
+            after = await self._until(
+                step,
+                "on air elsewhere",
+                lambda: self._on_air(BACKUP, but_not=before.allocation_id),
+            )
+            await self._until(
+                step,
+                "nothing is left there",
+                lambda: self._is_drained(before.node_id),
+            )
+            self.measures.backup_moved_ms = _ms_since(began)
+            await self._client.uncordon_node(before.node_id)
+            step.done(f"moved from {before.node_id} to {after.node_id}")
+
+    async def _break_a_version(self, bundle: BundleDocument) -> None:
+        with self._screen.step("roll out a version that cannot encode") as step:
+            primary = await self._allocation(PRIMARY)
+            began = time.monotonic()
+            await self._client.submit_bundle(_broken(bundle))
+            await self._until(step, "it fails and turns back", self._is_rolled_back)
+            await self._until(step, "the backup on air again", lambda: self._on_air(BACKUP))
+            self.measures.rolled_back_ms = _ms_since(began)
+            now = await self._allocation(PRIMARY)
+            is_same = now.allocation_id == primary.allocation_id
+            self.measures.primary_restarts_on_broken_version = 0 if is_same else 1
+            step.done("rolled back by itself; the primary was on air all the time")
+
     async def _close(self) -> None:
         with self._screen.step("delete the bundle, end everything, count what is left") as step:
             await self._client.delete_bundle(BUNDLE)
@@ -279,6 +315,13 @@ class Story:
     async def _all_ready(self) -> bool:
         return all(node.phase == "ready" for node in await self._client.nodes())
 
+    async def _is_drained(self, node_id: str) -> bool:
+        node = await self._client.node(node_id)
+        return node.phase == "retired" or (node.drain is not None and node.drain.is_done)
+
+    async def _is_rolled_back(self) -> bool:
+        return (await self._client.rollout(BUNDLE)).phase == "rolled_back"
+
     async def _is_bundle_gone(self) -> bool:
         return not [b for b in await self._client.bundles() if b.bundle_id == BUNDLE]
 
@@ -292,6 +335,15 @@ class Story:
         if node.machine_id is not None:
             return self._world.kill_machine(node.machine_id)
         return self._world.kill_box(node.hostname)
+
+
+def _broken(bundle: BundleDocument) -> BundleDocument:
+    """Return the bundle with an encoder that ends at once: of a picture without a size."""
+    jobs = [
+        replace(job, run=replace(job.run, argv=[*job.run.argv, "--size", "none"]))
+        for job in bundle.jobs
+    ]
+    return replace(bundle, jobs=jobs)
 
 
 def _ms_since(began: float) -> int:
