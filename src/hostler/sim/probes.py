@@ -32,6 +32,7 @@ REQUIRED: Final = (
     "disk.doubtful_done",
     "disk.doubtful_lost",
     "job.exited",
+    "job.role_changed",
     "job.start_failed",
     "lessee.vanished",
     "link.resumed",
