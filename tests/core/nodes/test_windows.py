@@ -164,8 +164,8 @@ def test_who_waits_is_told_when_a_window_takes_the_room_away(stable: NewStable) 
     world = stable(BERLIN, pool, now_ms=end - 1)
     answer = world.ask(AcquireLease, pool="p", timeout_ms=HOUR_MS)
     assert isinstance(answer, Accepted)
-    (command_id,) = world.commands("launch_machine")
-    world.fail(command_id, "capacity_unavailable")
-    assert world.fleet.leases[answer.subject_id].reason is not Reason.LIMIT_REACHED
+    for _ in pool.tiers[0].offers:
+        world.fail(world.commands("launch_machine")[-1], "capacity_unavailable")
+    assert world.fleet.leases[answer.subject_id].reason is Reason.OFFER_COOLING_DOWN
     world.advance(end)
     assert world.fleet.leases[answer.subject_id].reason is Reason.LIMIT_REACHED
