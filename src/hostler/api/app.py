@@ -15,7 +15,7 @@ from litestar.types import Message, Scope
 
 from hostler.api import limits, openapi
 from hostler.api.auth import DEVELOPMENT_HEADER, authorize
-from hostler.api.configuration import ConfigurationFile
+from hostler.api.configuration import Configuration
 from hostler.api.context import CALLER_KEY, Api, Caller
 from hostler.api.deputies.deputies import Deputies
 from hostler.api.errors import answer_error, log_socket_error
@@ -35,7 +35,8 @@ def create_app(
     links: AgentLinks,
     *,
     is_loopback: bool,
-    configuration: ConfigurationFile | None = None,
+    configuration: Configuration | None = None,
+    has_open_door: bool = True,
 ) -> Litestar:
     """Make the application of one server.
 
@@ -44,7 +45,8 @@ def create_app(
         links: The links to agents; watched for silence while the application runs.
         is_loopback: Only this machine can reach the port: the one case in which requests without
             a token may be taken (see `hostler.api.auth`).
-        configuration: The file that can be read again; without it the configuration stays.
+        configuration: What can be read again; without it the configuration stays.
+        has_open_door: False demands tokens also where only this machine can reach the port.
     """
     refusals = Refusals(engine)
     api = Api(
@@ -53,6 +55,7 @@ def create_app(
         refusals=refusals,
         is_loopback=is_loopback,
         configuration=configuration,
+        has_admin=not has_open_door,
     )
 
     @contextlib.asynccontextmanager

@@ -1,8 +1,9 @@
-"""The configuration file of a running server: read again, compared, and applied whole or not."""
+"""The configuration of a running server: read again, compared, and applied whole or not."""
 
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Final
 
@@ -33,23 +34,35 @@ _AT_START: Final = ("server.",)
 """Paths of what is read once, when a server starts."""
 
 
-class ConfigurationFile:
-    """The file that a server was started from, and what of it is in force.
+class Configuration(ABC):
+    """Where a server's configuration is read, and what of it is in force.
 
-    One reload runs at a time and each reads the file itself, so the file as it is last has its way.
+    One reload runs at a time and each reads the text itself, so the text as it is last has its way.
     """
 
-    def __init__(self, path: Path, document: ConfigDocument) -> None:
-        """Remember a file.
+    def __init__(self, source: str, document: ConfigDocument) -> None:
+        """Remember a source.
 
         Args:
-            path: The file; `-` is standard input, which cannot be read again.
+            source: What people call it.
             document: What was read of it and is in force.
         """
-        self._path = path
-        self._full_path = path.absolute()
+        self._source = source
         self._document = document
         self._turn = asyncio.Lock()
+
+    @property
+    def document(self) -> ConfigDocument:
+        """What is in force."""
+        return self._document
+
+    @abstractmethod
+    def read(self) -> str:
+        """Return the text as it is now; called in a thread.
+
+        Raises:
+            Rejected: It cannot be read.
+        """
 
     async def reload(
         self,
@@ -60,8 +73,9 @@ class ConfigurationFile:
         origin: Origin | None = None,
         is_dry_run: bool = False,
         expected: str = "",
+        given: Reading[ConfigDocument] | None = None,
     ) -> ReloadView:
-        """Read the file again and make it the configuration, or say what that would change.
+        """Read the text again and make it the configuration, or say what that would change.
 
         Args:
             engine: Started.
@@ -70,21 +84,22 @@ class ConfigurationFile:
             origin: From where.
             is_dry_run: Change nothing.
             expected: Digest of the only text that is to be taken; empty takes any.
+            given: Taken this once, instead of what `read` returns.
 
         Raises:
-            Rejected: The file cannot be read, has problems (all are told), or is not as expected.
+            Rejected: It cannot be read, has problems (all are told), or is not as expected.
             Failed: The change could not be made durable.
         """
         async with self._turn:
-            text = await asyncio.to_thread(self._read)
-            text_digest = digest(text.encode())
+            text = None if given is not None else await asyncio.to_thread(self.read)
+            text_digest = digest((text or "").encode())
             if expected and expected != text_digest:
                 raise Denied(
                     409,
                     "configuration_changed",
-                    f"{self._path} has changed since it was looked at: look again",
+                    f"{self._source} has changed since it was looked at: look again",
                 )
-            reading = read_config(text, str(self._path))
+            reading = given or read_config(text or "", self._source)
             request = self._request(reading, engine, request_id, principal, origin)
             now_ms = engine.clock.now_ms()
             foreseen = await engine.read(lambda fleet: foresee(fleet, request, now_ms))
@@ -98,25 +113,6 @@ class ConfigurationFile:
                     raise _rejected(reading, result)
                 self._document = document
             return _view(text_digest, changes, foreseen, is_applied=not is_dry_run)
-
-    def _read(self) -> str:
-        if str(self._path) == "-":
-            raise Denied(
-                409,
-                "configuration_not_a_file",
-                "the configuration came from standard input: restart the server to change it",
-            )
-        try:
-            return self._full_path.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise Rejected(
-                "configuration_unreadable", f"{self._path} is not text in UTF-8"
-            ) from error
-        except OSError as error:
-            why = (error.strerror or str(error)).lower()
-            raise Rejected(
-                "configuration_unreadable", f"cannot read {self._path}: {why}"
-            ) from error
 
     def _request(
         self,
@@ -146,16 +142,51 @@ class ConfigurationFile:
         try:
             view = await self.reload(engine, request_id=request_id, principal="SIGHUP")
         except DocumentRejected as error:
-            _log.error("configuration_refused", file=str(self._path), problems=error.lines())
+            _log.error("configuration_refused", file=self._source, problems=error.lines())
         except HostlerError as error:
-            _log.error("configuration_refused", file=str(self._path), why=str(error))
+            _log.error("configuration_refused", file=self._source, why=str(error))
         else:
             _log.info(
                 "configuration_reloaded",
-                file=str(self._path),
+                file=self._source,
                 changed=[one.path for one in view.changes if not one.needs_restart],
                 needs_restart=[one.path for one in view.changes if one.needs_restart],
             )
+
+
+class ConfigurationFile(Configuration):
+    """The file that a server was started from."""
+
+    def __init__(self, path: Path, document: ConfigDocument) -> None:
+        """Remember a file.
+
+        Args:
+            path: The file; `-` is standard input, which cannot be read again.
+            document: What was read of it and is in force.
+        """
+        super().__init__(str(path), document)
+        self._path = path
+        self._full_path = path.absolute()
+
+    def read(self) -> str:
+        """See `Configuration.read`."""
+        if str(self._path) == "-":
+            raise Denied(
+                409,
+                "configuration_not_a_file",
+                "the configuration came from standard input: restart the server to change it",
+            )
+        try:
+            return self._full_path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise Rejected(
+                "configuration_unreadable", f"{self._path} is not text in UTF-8"
+            ) from error
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise Rejected(
+                "configuration_unreadable", f"cannot read {self._path}: {why}"
+            ) from error
 
 
 def _rejected(reading: Reading[ConfigDocument], result: Refused) -> Exception:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from litestar.connection import ASGIConnection
 
-from hostler.api.configuration import ConfigurationFile
+from hostler.api.configuration import Configuration
 from hostler.api.links.links import AgentLinks
 from hostler.engine.engine import Engine
 from hostler.model.token import Role
@@ -68,10 +68,11 @@ class Api:
     links: AgentLinks
     is_loopback: bool
     refusals: Refusals
-    configuration: ConfigurationFile | None = None
-    """What is read again on `config reload`; `None` where the configuration is no file."""
+    configuration: Configuration | None = None
+    """What is read again on `config reload`; `None` where it cannot be."""
     has_admin: bool = False
-    """An admin token has been seen; from then on nobody gets in without a token."""
+    """An admin token has been seen, or whoever embeds us is the admin; from then on nobody gets in
+    without a token."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
 

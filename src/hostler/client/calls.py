@@ -20,6 +20,7 @@ from hostler.wire.http import (
     LabelsRequest,
     LeasePlanView,
     LeaseView,
+    MaintenancePage,
     NodeView,
     Page,
     PendingView,
@@ -101,6 +102,11 @@ def nodes(**params: Any) -> Call[Page[NodeView]]:
 def node(node_id: str) -> Call[NodeView]:
     """Get one node."""
     return getting(f"/v1/nodes/{segment(node_id)}", NodeView)
+
+
+def maintenance() -> Call[MaintenancePage]:
+    """List when the machines of which nodes are worked on."""
+    return getting("/v1/maintenance", MaintenancePage)
 
 
 def windows(**params: Any) -> Call[WindowsView]:

@@ -21,9 +21,11 @@ from hostler.model import (
     Breaker,
     Budget,
     Bundle,
+    Consolidation,
     Cooldown,
     Counter,
     Lease,
+    Maintenance,
     Meter,
     Node,
     OutboxEntry,
@@ -64,9 +66,11 @@ class Fleet:
         self.breakers = Table(Breaker)
         self.bundles = Table(Bundle)
         self.budgets = Table(Budget)
+        self.consolidations = Table(Consolidation)
         self.cooldowns = Table(Cooldown)
         self.counters = Table(Counter)
         self.leases = Table(Lease)
+        self.maintenances = Table(Maintenance)
         self.meters = Table(Meter)
         self.nodes = Table(Node)
         self.commands = Table(OutboxEntry)
@@ -106,6 +110,11 @@ class Fleet:
             return self.open_delta.before[(kind, key)]
         found: Record | None = self.tables[kind].get(key)
         return found
+
+    def is_different(self, record: Record) -> bool:
+        """Say whether a record that is there now is not as it was before the open step."""
+        before = self.committed(record.KIND, record.key)
+        return before is not record and before != record
 
     def write(self, kind: str, key: str, new: Record | None) -> Record | None:
         """Put or remove one record with its indexes; return what was there.

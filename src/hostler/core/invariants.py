@@ -13,6 +13,7 @@ from hostler.base.errors import Defect
 from hostler.core import (
     audit,
     config_invariants,
+    consolidation_invariants,
     lease_invariants,
     node_invariants,
     pool_invariants,
@@ -30,6 +31,7 @@ from hostler.model import (
     Allocation,
     AuditEntry,
     Breaker,
+    Consolidation,
     Lease,
     Meter,
     Node,
@@ -263,6 +265,7 @@ _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
     Pool.KIND: pool_invariants.of_pool,
     Sizes.KIND: pool_invariants.of_sizes,
     Breaker.KIND: pool_invariants.of_breaker,
+    Consolidation.KIND: consolidation_invariants.of_record,
 }
 
 
@@ -273,14 +276,34 @@ def _raise_if_broken(fleet: Fleet, records: Iterable[Record]) -> None:
             raise Defect(name, message, kind=record.KIND, key=record.key)
 
 
-def check_all(fleet: Fleet) -> None:
+def _is_history(record: Record) -> bool:
+    """Say whether a record is over, so that nothing but its own change could break it."""
+    match record:
+        case Node():
+            return record.phase is NodePhase.RETIRED
+        case Allocation():
+            return not record.is_live
+        case Lease():
+            return record.phase in (LeasePhase.SETTLED, LeasePhase.REFUSED)
+        case _:
+            return False
+
+
+def check_all(fleet: Fleet, *, is_history_left: bool = False) -> None:
     """Check every record.
+
+    Args:
+        fleet: The fleet.
+        is_history_left: Leave out what is over, which `check_changed` has seen when it ended.
 
     Raises:
         Defect: The first invariant found broken, with the record.
     """
     for kind in _CHECKS:
-        _raise_if_broken(fleet, fleet.tables[kind].in_order())
+        records: Iterable[Record] = fleet.tables[kind].in_order()
+        if is_history_left:
+            records = [each for each in records if not _is_history(each)]
+        _raise_if_broken(fleet, records)
     for meter in fleet.meters.in_order():
         for name, message in spend_invariants.of_meter(fleet, meter):
             raise Defect(name, message, kind=Meter.KIND, key=meter.key)
@@ -300,6 +323,8 @@ def check_changed(fleet: Fleet, delta: Delta) -> None:
         found: Iterator[Broken] = iter(())
         if isinstance(record, Node):
             found = node_invariants.of_change(fleet, before, record)
+        elif isinstance(record, Replica):
+            found = consolidation_invariants.of_change(fleet, before, record)
         elif isinstance(record, Lease):
             found = lease_invariants.of_change(
                 fleet, before, record, _before(fleet, delta, str(record.node_id))

@@ -9,7 +9,9 @@ from hostler.model.audit import AuditEntry
 from hostler.model.bundle import Bundle
 from hostler.model.calendar import TimeZone
 from hostler.model.command import OutboxEntry
+from hostler.model.consolidation import Consolidation
 from hostler.model.lease import Lease
+from hostler.model.maintenance import Maintenance
 from hostler.model.node import Node
 from hostler.model.pool import Pool
 from hostler.model.provider import Cooldown, ProviderState
@@ -32,9 +34,11 @@ KINDS: dict[str, type[Record]] = {
         Breaker,
         Budget,
         Bundle,
+        Consolidation,
         Cooldown,
         Counter,
         Lease,
+        Maintenance,
         Meter,
         Node,
         OutboxEntry,
@@ -61,9 +65,11 @@ __all__ = [
     "Breaker",
     "Budget",
     "Bundle",
+    "Consolidation",
     "Cooldown",
     "Counter",
     "Lease",
+    "Maintenance",
     "Meter",
     "Node",
     "OutboxEntry",

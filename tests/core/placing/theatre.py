@@ -28,7 +28,7 @@ from hostler.core.inputs import (
 from hostler.core.provided import without_provided
 from hostler.core.replies import Accepted, Refused
 from hostler.core.services import NodeService
-from hostler.model import Allocation, Bundle, Node, Pool, Replica, Rollout
+from hostler.model import Allocation, Bundle, Node, Pool, Replica, Rollout, TimeZone
 from hostler.model.allocation import EndCause, Ended
 from hostler.model.bundle import Job
 from hostler.model.node import NodePhase
@@ -241,7 +241,11 @@ class Theatre(World):
         ]
 
     def configure(
-        self, *pools: Pool, services: tuple[NodeService, ...] = (), **changes: Any
+        self,
+        *pools: Pool,
+        services: tuple[NodeService, ...] = (),
+        time_zones: tuple[TimeZone, ...] = (),
+        **changes: Any,
     ) -> Accepted | Refused:
         """Apply a configuration with these pools and the settings as they are, but for changes."""
         settings = self.fleet.settings
@@ -253,6 +257,7 @@ class Theatre(World):
             settings=FleetSettings(**{**kept, **changes}),
             pools=pools,
             services=services,
+            time_zones=time_zones,
         )
 
     def restart(self) -> Delta:

@@ -42,6 +42,7 @@ _POOL_METRICS = (
     "pool_minimum_nodes",
     "pool_incoming_nodes",
     "pool_replacing_nodes",
+    "pool_consolidating_nodes",
     "pool_spare_nodes",
     "pool_spares_ready",
     "pool_spares_desired",
@@ -63,7 +64,7 @@ def _pools(fleet: Fleet) -> Iterator[Metric]:
 
 def _pool(fleet: Fleet, pool: Pool) -> tuple[int | None, ...]:
     index, sizes = fleet.index, sizes_of(fleet, pool)
-    uses = index.nodes_by_use
+    uses, state = index.nodes_by_use, fleet.consolidations.get(pool.name)
     return (
         index.nodes_by_pool.count(pool.name),
         sizes.node_count_max,
@@ -72,6 +73,7 @@ def _pool(fleet: Fleet, pool: Pool) -> tuple[int | None, ...]:
         sizes.node_count_min,
         uses.count(use_key(pool.name, Use.INCOMING)),
         sum(index.nodes_to_replace.count(replaceable_key(pool.name, how)) for how in Replaceable),
+        int(state is not None and state.node_id is not None),
         index.nodes_spare.count(pool.name),
         uses.count(use_key(pool.name, Use.SPARE)),
         pool.spare_count,

@@ -123,6 +123,7 @@ _section(
     _gauge("pool_minimum_nodes", "Nodes to be kept in all at present.", "pool"),
     _gauge("pool_incoming_nodes", "Nodes asked for or booting, for whoever comes next.", "pool"),
     _gauge("pool_replacing_nodes", "Nodes that others are to replace.", "pool"),
+    _gauge("pool_consolidating_nodes", "Nodes being emptied to save their machines.", "pool"),
     _gauge("pool_spare_nodes", "Nodes kept for recovery, booting ones too.", "pool"),
     _gauge("pool_spares_ready", "Spares that are ready, unused and heard of.", "pool"),
     _gauge("pool_spares_desired", "Spares to be kept: fewer ready for long is an alarm.", "pool"),
