@@ -11,9 +11,14 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from hostler.api.metrics.nodes import families as node_families
 from hostler.api.metrics.table import METRICS, MetricKind
 from tests.api.lab import SLEEPER, Lab
+from tests.core.nodes.test_maintenance import HOUR, MINUTE, planned
+from tests.core.placing.conftest import NewTheatre, theatre
 from tests.eventually import eventually_async
+
+__all__ = ["theatre"]
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -103,6 +108,21 @@ async def test_waiting_and_refusals_are_told_by_reason(lab: Lab) -> None:
     assert sum(found["hostler_leases_waiting"].values()) == 1
     assert all(value for labels in found["hostler_replicas_waiting"] for _, value in labels)
     assert found["hostler_requests_refused_total"] == {(("code", "unauthorized"),): 1}
+
+
+def test_what_is_emptied_for_a_maintenance_is_told(theatre: NewTheatre) -> None:
+    world = planned(theatre)
+
+    def states() -> dict[str, float]:
+        found = {each.name: each for each in node_families(world.fleet, world.now_ms)}
+        samples = found["hostler_nodes_in_maintenance"].samples
+        return {sample.labels["state"]: sample.value for sample in samples}
+
+    assert states() == {}
+    world.advance(2 * HOUR - 15 * MINUTE)
+    assert states() == {"begun": 1}
+    world.advance(3 * HOUR)
+    assert states() == {}
 
 
 def test_kinds_are_those_that_prometheus_has() -> None:

@@ -48,6 +48,8 @@ def test_a_node_is_told_phase_by_phase() -> None:
         ("node_suspected", 210),
         ("node_heard_again", 220),
         ("node_uncordoned", 230),
+        ("node_maintenance_begun", 240),
+        ("node_maintenance_ended", 260),
         ("node_stopping", 300),
         ("node_retired", 310),
     ) == [
@@ -59,7 +61,9 @@ def test_a_node_is_told_phase_by_phase() -> None:
         ("draining", 200, 210),
         ("suspect", 210, 220),
         ("draining", 220, 230),
-        ("ready", 230, 300),
+        ("ready", 230, 240),
+        ("maintenance", 240, 260),
+        ("ready", 260, 300),
         ("stopping", 300, 310),
         ("retired", 310, None),
     ]

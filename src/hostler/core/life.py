@@ -91,11 +91,19 @@ _OVERLAID: Final[dict[str, str]] = {
     EventKind.NODE_LOST: "lost",
     EventKind.NODE_QUARANTINED: "quarantined",
     EventKind.NODE_ON_PROBATION: "on probation",
+    EventKind.NODE_MAINTENANCE_BEGUN: "maintenance",
+    EventKind.NODE_CONSOLIDATION_STARTED: "consolidating",
 }
 """Beside the node's phase, and shown in its place."""
 
 _UNCOVERED: Final = frozenset(
-    (EventKind.NODE_HEARD_AGAIN, EventKind.NODE_TRUSTED, EventKind.NODE_UNCORDONED)
+    (
+        EventKind.NODE_HEARD_AGAIN,
+        EventKind.NODE_TRUSTED,
+        EventKind.NODE_UNCORDONED,
+        EventKind.NODE_MAINTENANCE_ENDED,
+        EventKind.NODE_CONSOLIDATION_ENDED,
+    )
 )
 """What shows the node's own phase again."""
 

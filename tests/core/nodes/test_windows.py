@@ -3,10 +3,13 @@
 from datetime import UTC, datetime, timedelta
 
 from hostler.core.explain.windows import comings
+from hostler.core.inputs import AcquireLease
+from hostler.core.replies import Accepted
 from hostler.engine.time_zones import read_time_zones
 from hostler.model.calendar import TimeZone, Weekday, Window
 from hostler.model.node import NodePhase, RetireReason
 from hostler.model.pool import SizeWindow
+from hostler.model.reason import Reason
 from hostler.testing.builders import a_pool, an_elastic_tier
 from tests.core.nodes.conftest import NewStable
 from tests.core.nodes.stable import a_launched_node
@@ -153,3 +156,16 @@ def test_overlaps_name_who_has_its_way(stable: NewStable) -> None:
     world = stable(BERLIN, pool, now_ms=at(2026, 6, 1))
     notes = {each.note for each in comings(world.fleet, pool, world.now_ms) if each.window == "two"}
     assert notes == {"overlaps one, which goes first"}
+
+
+def test_who_waits_is_told_when_a_window_takes_the_room_away(stable: NewStable) -> None:
+    end = at(2026, 6, 1, 15)
+    pool = a_pool(windows=(office_hours(node_count_max=1),), node_count_max=0)
+    world = stable(BERLIN, pool, now_ms=end - 1)
+    answer = world.ask(AcquireLease, pool="p", timeout_ms=HOUR_MS)
+    assert isinstance(answer, Accepted)
+    for _ in pool.tiers[0].offers:
+        world.fail(world.commands("launch_machine")[-1], "capacity_unavailable")
+    assert world.fleet.leases[answer.subject_id].reason is Reason.OFFER_COOLING_DOWN
+    world.advance(end)
+    assert world.fleet.leases[answer.subject_id].reason is Reason.LIMIT_REACHED

@@ -130,6 +130,7 @@ def _health(fleet: Fleet, now_ms: int) -> Iterator[Metric]:
         for drain in (fleet.nodes[key].drain for key in index.nodes_draining.keys("all"))
     )
     yield family("nodes_draining", sorted(draining.items()))
+    yield from _emptied(fleet, now_ms)
     yield single("nodes_stuck", index.nodes_stuck.count("stuck"))
     yield single("nodes_foreign", index.nodes_stuck.count("foreign"))
     if fleet.settings is not None:
@@ -145,6 +146,27 @@ def _health(fleet: Fleet, now_ms: int) -> Iterator[Metric]:
         for note in notes.values()
     )
     yield family("nodes_waiting", sorted(reasons.items()))
+
+
+def _emptied(fleet: Fleet, now_ms: int) -> Iterator[Metric]:
+    """Give what is emptied for its maintenance, or to be let go."""
+    maintained = (fleet.nodes[key].maintenance for key in fleet.index.nodes_maintained.keys("all"))
+    states = Counter(
+        ("called_off" if one.is_called_off else "begun" if one.is_begun else "to_come",)
+        for one in maintained
+        if one is not None
+    )
+    yield family("nodes_in_maintenance", sorted(states.items()))
+    emptied: Rows = []
+    moves: Rows = []
+    for pool in fleet.pools.in_order():
+        record = fleet.consolidations.get(pool.name)
+        if record is not None and pool.consolidation is not None:
+            begin_at_ms = now_ms - pool.consolidation.window_ms
+            emptied.append(((pool.name,), int(record.node_id is not None)))
+            moves.append(((pool.name,), sum(at > begin_at_ms for at in record.moved_at_ms)))
+    yield family("pool_consolidating_nodes", emptied)
+    yield family("pool_consolidation_moves", moves)
 
 
 def _providers(fleet: Fleet, now_ms: int) -> Iterator[Metric]:

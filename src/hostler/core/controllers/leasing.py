@@ -1,6 +1,7 @@
 """Leasing: gives free slots to those in line, and ends what has run out of time.
 
-Reads:    leases, nodes (free slots), pools, cooldowns and breakers (why there is no more), budgets.
+Reads:    leases, nodes (free slots), pools, their sizes, cooldowns and breakers (why there is no
+          more), budgets.
 Writes:   leases (waiting to held or refused, held to settled), nodes (counts, through holds),
           budgets (that they hold somebody back).
 Sends:    EndLease (through holds).
@@ -31,11 +32,11 @@ from hostler.core.slots import could_ever_fit, may_serve_again
 from hostler.core.surplus import has_idle_surplus
 from hostler.core.txn import Txn
 from hostler.core.waiting import why_waiting
-from hostler.model import Breaker, Budget, Cooldown, Lease, Node, Pool
+from hostler.model import Breaker, Budget, Cooldown, Lease, Node, Pool, Sizes
 from hostler.model.lease import LeaseOutcome, LeasePhase, LeaseTrigger
 from hostler.model.reason import Reason
 
-READS: Final = (Lease, Node, Pool, Cooldown, Breaker, Budget)
+READS: Final = (Lease, Node, Pool, Sizes, Cooldown, Breaker, Budget)
 
 
 def reconcile(txn: Txn) -> None:
@@ -56,6 +57,7 @@ def reconcile(txn: Txn) -> None:
     for name in txn.changed_keys(Pool):
         pools[name] = None
         _refuse_unsatisfiable(txn, name)
+    pools.update(dict.fromkeys(txn.changed_keys(Sizes)))
     pools.update(dict.fromkeys(pools_about(txn.fleet, txn.changed_keys(Budget))))
     lines = [name for name in pools if line.count(name)]
     for name in lines:

@@ -11,8 +11,9 @@ class PhaseView(msgspec.Struct, frozen=True, kw_only=True):
     """One phase of a life."""
 
     phase: str
-    """As its record has it; beside that `suspect`, `lost`, `quarantined` and `on probation` of a
-    node, `recovering`, `moving` and `preempted` of a replica, `rolling out` of a bundle."""
+    """As its record has it; beside that `suspect`, `lost`, `quarantined`, `on probation`,
+    `maintenance` and `consolidating` of a node, `recovering`, `moving` and `preempted` of a
+    replica, `rolling out` of a bundle."""
     since_at_ms: int
     until_at_ms: int | None
     """`null`: it lasts."""
