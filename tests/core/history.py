@@ -14,6 +14,7 @@ from hostler.model.allocation import EndCause, Ended
 from hostler.model.bundle import Fallback, OnFailure, RolloutPolicy
 from hostler.model.calendar import Offset, TimeZone, Weekday, Window
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines
+from hostler.model.consolidation import ConsolidationPolicy
 from hostler.model.disruption import DisruptionBudget
 from hostler.model.launch import Disconnect, Launch
 from hostler.model.lease import LeaseOutcome, Share
@@ -54,6 +55,9 @@ SERVICES = (
 BUDGET = DisruptionBudget(name="careful", unavailable_count_max=1)
 UTC_ZONE = TimeZone(
     name="UTC", offsets=(Offset(from_at_ms=0, offset_ms=0),), known_until_at_ms=1 << 53
+)
+SAVING = ConsolidationPolicy(
+    used_percent_max=90, settle_ms=1_000, move_count_max=4, window_ms=60_000, spacing_ms=20_000
 )
 POOLS = ("p", "q")
 BUNDLES = ("a", "b", "c", "service.clock")
@@ -254,6 +258,7 @@ class History:
             boot_failure_count_max=self.one_of((1, 5)),
             rollout=self.one_of((Rollout(), Rollout(surge_count_max=0, unavailable_count_max=1))),
             windows=self.one_of(((), (WINDOW,))),
+            consolidation=self.one_of((None, SAVING, SAVING)),
         )
 
     def _bundle(self) -> given.AnyInput:

@@ -76,6 +76,7 @@ def _pools(fleet: Fleet) -> Iterator[Metric]:
     warm_desired = _gauge("pool_warm_desired", "Warm nodes to be kept at present", ["pool"])
     minimum = _gauge("pool_minimum_nodes", "Nodes to be kept in all at present", ["pool"])
     replacing = _gauge("pool_replacing_nodes", "Nodes that others are to replace", ["pool"])
+    emptied = _gauge("pool_consolidating_nodes", "Nodes being emptied to save them", ["pool"])
     spares = _gauge("pool_spare_nodes", "Nodes kept for recovery", ["pool"])
     held = _gauge("pool_leases_held", "Leases held", ["pool"])
     waiting = _gauge("pool_leases_waiting", "Leases in line", ["pool"])
@@ -91,10 +92,13 @@ def _pools(fleet: Fleet) -> Iterator[Metric]:
                 for kind in Replaceable
             ),
         )
+        state = fleet.consolidations.get(pool.name)
+        is_emptying = state is not None and state.node_id is not None
+        emptied.add_metric([pool.name], int(is_emptying))
         spares.add_metric([pool.name], index.nodes_spare.count(pool.name))
         held.add_metric([pool.name], index.leases_held.count(pool.name))
         waiting.add_metric([pool.name], index.leases_waiting.count(pool.name))
-    yield from (nodes, warm, warm_desired, minimum, replacing, spares, held, waiting)
+    yield from (nodes, warm, warm_desired, minimum, replacing, emptied, spares, held, waiting)
 
 
 def _obstacles(fleet: Fleet) -> Iterator[Metric]:

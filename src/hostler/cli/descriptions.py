@@ -9,6 +9,7 @@ from hostler.base.units import format_duration
 from hostler.cli.lease_descriptions import clean_up_text, lease_lines, tenant_text
 from hostler.cli.lives import moves_to, restarts_text
 from hostler.cli.output import At, Cell, Column, fields, table
+from hostler.cli.pool_descriptions import BOOT_COLUMNS, TIER_COLUMNS, money_an_hour, pool_pairs
 from hostler.cli.protection_text import protected_text
 from hostler.cli.remote import now_ms
 from hostler.cli.tables import (
@@ -17,31 +18,25 @@ from hostler.cli.tables import (
     REPLICA_COLUMNS,
     SERVICE_NODE_COLUMNS,
     ended_text,
-    money_text,
     node_state,
     node_use,
     reported_text,
-    shape_text,
     stop_answer,
 )
 from hostler.cli.where_text import requirement_text, spread_text, where_text
 from hostler.wire.http import (
     AllocationView,
-    BootFailureView,
     BundleView,
-    ClosingView,
     DrainView,
     JobView,
     LeaseView,
     NodeView,
     NoteView,
     NoticeView,
-    OfferView,
     PoolView,
     QuarantineView,
     ReplicaView,
     ServiceView,
-    TierView,
     TokenView,
 )
 
@@ -114,10 +109,6 @@ def _until(at_ms: int) -> str:
     return format_duration(max(0, at_ms - now_ms()))
 
 
-def _money(microusd: int) -> str | None:
-    return f"{money_text(microusd)} an hour" if microusd else None
-
-
 def _since(word: str, at_ms: int) -> str:
     return f"{word} for {format_duration(max(0, now_ms() - at_ms))}"
 
@@ -136,7 +127,7 @@ def _node(client: SyncClient, view: NodeView) -> list[str]:
         ("Provider", f"{view.provider} / {view.offer}".strip(" /")),
         ("Zone", view.zone),
         ("Reliability", view.reliability),
-        ("Price", _money(view.price_microusd_per_hour)),
+        ("Price", money_an_hour(view.price_microusd_per_hour)),
         ("Has", reported_text(view)),
         ("Labels", ", ".join(f"{name}={value}" for name, value in view.labels.items())),
         ("Used for", node_use(view) or "nothing"),
@@ -191,38 +182,10 @@ def _notice_text(view: NoticeView | None) -> str | None:
     return f"in {format_duration(max(0, view.ends_at_ms - now_ms()))}, says its {view.source}"
 
 
-def _closing_text(closing: ClosingView | None) -> str | None:
-    if closing is None:
-        return None
-    return (
-        "yes"
-        if closing.is_done
-        else f"not yet; what is left is ended in {_until(closing.deadline_at_ms)}"
-    )
-
-
 def _drain_text(drain: DrainView) -> str:
     rest_ms = drain.deadline_at_ms - now_ms()
     is_overdue = drain.is_overdue or rest_ms < 0
     return f"{drain.by}, {'overdue' if is_overdue else f'until in {format_duration(rest_ms)}'}"
-
-
-_TIER_COLUMNS: tuple[Column[TierView], ...] = (
-    Column("TIER", lambda view: view.name),
-    Column("KIND", lambda view: view.kind),
-    Column("PROVIDER", lambda view: view.provider),
-    Column("NODES", lambda view: view.node_count),
-    Column("AT MOST", lambda view: view.node_count_max or None),
-    Column("OFFERS", lambda view: "; ".join(map(_offer_text, view.offers))),
-)
-
-
-def _offer_text(offer: OfferView) -> str:
-    parts = [shape_text(offer.shape), _money(offer.price_microusd_per_hour) or ""]
-    if offer.cooling_until_at_ms is not None and offer.cooling_until_at_ms > now_ms():
-        rest_ms = offer.cooling_until_at_ms - now_ms()
-        parts.append(f"left alone for {format_duration(rest_ms)}")
-    return f"{offer.name} ({', '.join(part for part in parts if part)})"
 
 
 def _service(view: ServiceView) -> list[str]:
@@ -243,41 +206,14 @@ def _service(view: ServiceView) -> list[str]:
 
 
 def _pool(client: SyncClient, view: PoolView) -> list[str]:
-    spare_for = f" for {view.spare_band}" if view.spare_band else ""
-    pairs: Pairs = [
-        ("Pool", view.name),
-        ("Takes work", "yes" if view.is_enabled else "no: it is disabled"),
-        ("Closed", _closing_text(view.closing)),
-        ("Nodes", f"{view.node_count}, {view.ready_count} ready, {view.starting_count} starting"),
-        ("Idle", view.idle_count),
-        ("Kept warm", view.warm_count),
-        ("At least", view.node_count_min or None),
-        ("At most", view.node_count_max),
-        ("Windows", ", ".join(view.windows) or None),
-        ("To be replaced", view.replacing_count or None),
-        ("Lives for", format_duration(view.age_ms_max) if view.age_ms_max else None),
-        ("Spares", f"{view.present_spare_count} of {view.spare_count}{spare_for}"),
-        ("Leases", f"{view.held_count} held, {view.waiting_count} waiting"),
-        ("A lease lasts", f"{format_duration(view.lease_ms)} after its last heartbeat"),
-        ("and at most", format_duration(view.lease_ms_max) if view.lease_ms_max else None),
-    ]
     nodes = client.nodes(pool=view.name)
     return [
-        *_fields(pairs),
-        *_table("Tiers", view.tiers, _TIER_COLUMNS),
+        *_fields(pool_pairs(view)),
+        *_table("Tiers", view.tiers, TIER_COLUMNS),
         *_boots(view),
         *_table("Nodes", nodes, NODE_COLUMNS),
         *_notes(view.notes),
     ]
-
-
-_BOOT_COLUMNS: tuple[Column[BootFailureView], ...] = (
-    Column("NODE", lambda view: view.node_id),
-    Column("OFFER", lambda view: view.offer),
-    Column("AGO", lambda view: At(view.at_ms)),
-    Column("CODE", lambda view: view.code),
-    Column("MESSAGE", lambda view: view.message),
-)
 
 
 def _boots(view: PoolView) -> list[str]:
@@ -287,7 +223,7 @@ def _boots(view: PoolView) -> list[str]:
         if tier.boot_failures:
             stopped = "" if tier.stopped_at_ms is None else ", launches stopped"
             title = f"Failed boots in {tier.name}: {tier.boot_failure_count} in a row{stopped}"
-            told += _table(title, tier.boot_failures, _BOOT_COLUMNS)
+            told += _table(title, tier.boot_failures, BOOT_COLUMNS)
     return told
 
 

@@ -20,6 +20,7 @@ from hostler.model import (
     Breaker,
     Budget,
     Bundle,
+    Consolidation,
     Cooldown,
     Counter,
     Lease,
@@ -62,6 +63,7 @@ class Fleet:
         self.breakers = Table(Breaker)
         self.bundles = Table(Bundle)
         self.budgets = Table(Budget)
+        self.consolidations = Table(Consolidation)
         self.cooldowns = Table(Cooldown)
         self.counters = Table(Counter)
         self.leases = Table(Lease)
@@ -104,6 +106,11 @@ class Fleet:
             return self.open_delta.before[(kind, key)]
         found: Record | None = self.tables[kind].get(key)
         return found
+
+    def is_different(self, record: Record) -> bool:
+        """Say whether a record that is there now is not as it was before the open step."""
+        before = self.committed(record.KIND, record.key)
+        return before is not record and before != record
 
     def write(self, kind: str, key: str, new: Record | None) -> Record | None:
         """Put or remove one record with its indexes; return what was there.

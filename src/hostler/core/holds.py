@@ -179,7 +179,7 @@ def _unfit(txn: Txn, node: Node, reason: RetireReason) -> dict[str, Any]:
     """Return what makes a node take no more leases: ours goes, a joined one waits for a person."""
     if node.origin is Origin.LAUNCHED:
         return {} if node.retire_reason is not None else {"retire_reason": reason}
-    if node.cordon is not None:
+    if node.lasting_cordon is not None:
         return {}
     txn.emit(
         EventKind.NODE_CORDONED, {"node": node.node_id, "pool": node.pool}, reason=reason.value

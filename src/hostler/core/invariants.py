@@ -11,6 +11,7 @@ from typing import Any
 
 from hostler.base.errors import Defect
 from hostler.core import (
+    consolidation_invariants,
     lease_invariants,
     node_invariants,
     pool_invariants,
@@ -26,6 +27,7 @@ from hostler.core.slot_choice import slot_for
 from hostler.model import (
     Allocation,
     Breaker,
+    Consolidation,
     Lease,
     Meter,
     Node,
@@ -255,6 +257,7 @@ _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
     Pool.KIND: pool_invariants.of_pool,
     Sizes.KIND: pool_invariants.of_sizes,
     Breaker.KIND: pool_invariants.of_breaker,
+    Consolidation.KIND: consolidation_invariants.of_record,
 }
 
 
@@ -292,6 +295,8 @@ def check_changed(fleet: Fleet, delta: Delta) -> None:
         found: Iterator[Broken] = iter(())
         if isinstance(record, Node):
             found = node_invariants.of_change(fleet, before, record)
+        elif isinstance(record, Replica):
+            found = consolidation_invariants.of_change(fleet, before, record)
         elif isinstance(record, Lease):
             found = lease_invariants.of_change(
                 fleet, before, record, _before(fleet, delta, str(record.node_id))

@@ -178,10 +178,11 @@ def _find_room(txn: Txn, replica: Replica, allocation: Allocation, demand: Deman
 
 
 def _is_any_open(txn: Txn, demand: Demand) -> bool:
-    """Say whether a node that has just changed would do."""
+    """Say whether a node that has just changed, and was not only looked at, would do."""
     place = txn.fleet.index.places.of
     return any(
         node.pool in demand.pools
+        and txn.fleet.is_different(node)
         and not standing_of(node)
         and refusal(demand, place(txn.fleet, node.node_id)) is None
         for node in txn.changed(Node)

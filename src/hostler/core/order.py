@@ -18,6 +18,7 @@ from hostler.core import outbox
 from hostler.core.controllers import (
     admission,
     closing,
+    consolidating,
     drain,
     enrollment,
     fencing,
@@ -90,6 +91,7 @@ CONTROLLERS: Final = tuple(
             leasing,
             placing,
             repaying,
+            consolidating,
             replacing,
             sizing,
             retirement,

@@ -17,6 +17,7 @@ from hostler.core.spend_days import day_at
 from hostler.model import (
     Allocation,
     Breaker,
+    Consolidation,
     Cooldown,
     Lease,
     Meter,
@@ -178,6 +179,10 @@ def _breaker(_fleet: Fleet, breaker: Breaker, from_ms: int) -> int | None:
     return None if at_ms is None or at_ms < from_ms else at_ms
 
 
+def _consolidation(_fleet: Fleet, record: Consolidation, _from_ms: int) -> int | None:
+    return record.look_at_ms if record.node_id is None else record.deadline_at_ms
+
+
 def _cooldown(_fleet: Fleet, cooldown: Cooldown, _from_ms: int) -> int | None:
     return cooldown.until_at_ms + (limits.COOLDOWN_MEMORY_MS if cooldown.is_over else 0)
 
@@ -197,6 +202,7 @@ def _meter(fleet: Fleet, meter: Meter, _from_ms: int) -> int | None:
 _BY_KIND: dict[str, Callable[[Fleet, Any, int], int | None]] = {
     Allocation.KIND: _allocation,
     Breaker.KIND: _breaker,
+    Consolidation.KIND: _consolidation,
     Cooldown.KIND: _cooldown,
     Lease.KIND: _lease,
     Meter.KIND: _meter,

@@ -8,6 +8,7 @@ from hostler.model.allocation import Allocation
 from hostler.model.bundle import Bundle
 from hostler.model.calendar import TimeZone
 from hostler.model.command import OutboxEntry
+from hostler.model.consolidation import Consolidation
 from hostler.model.lease import Lease
 from hostler.model.node import Node
 from hostler.model.pool import Pool
@@ -30,6 +31,7 @@ KINDS: dict[str, type[Record]] = {
         Breaker,
         Budget,
         Bundle,
+        Consolidation,
         Cooldown,
         Counter,
         Lease,
@@ -58,6 +60,7 @@ __all__ = [
     "Breaker",
     "Budget",
     "Bundle",
+    "Consolidation",
     "Cooldown",
     "Counter",
     "Lease",

@@ -166,6 +166,8 @@ class Cordon(Value, frozen=True, kw_only=True):
     by: str
     reason: str
     at_ms: int
+    is_passing: bool = False
+    """True: Hostler's own for a while, which it ends itself; an operator's takes its place."""
 
 
 class Drain(Value, frozen=True, kw_only=True):
@@ -335,6 +337,11 @@ class Node(Record, frozen=True, kw_only=True):
             and self.drain is None
             and self.retire_reason is None
         )
+
+    @property
+    def lasting_cordon(self) -> Cordon | None:
+        """The cordon that stays until somebody ends it, if there is one."""
+        return None if self.cordon is None or self.cordon.is_passing else self.cordon
 
     @property
     def is_held(self) -> bool:

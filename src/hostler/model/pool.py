@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from hostler.model.calendar import Window
+from hostler.model.consolidation import ConsolidationPolicy
 from hostler.model.record import Record, Value
 from hostler.model.shape import Shape
 
@@ -165,6 +166,8 @@ class Pool(Record, frozen=True, kw_only=True):
     windows: tuple[SizeWindow, ...] = ()
     """Where two hold at once, the first one that sets a number has its way."""
     rollout: Rollout = Rollout()
+    consolidation: ConsolidationPolicy | None = None
+    """When nodes that are little used are emptied; `None`: never."""
     age_ms_max: int | None = None
     """An elastic node is replaced when it has been there for this long, or up to a tenth less, so
     that what was launched together does not go together."""

@@ -7,6 +7,7 @@ from typing import Final
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import ApplyConfiguration
 from hostler.model import Budget
+from hostler.model.consolidation import ConsolidationPolicy
 from hostler.model.pool import Offer, Pool, Reliability, Tier, TierKind
 from hostler.model.settings import (
     BronzeVictims,
@@ -88,6 +89,12 @@ _CLEAN_UP_MS: Final = 120_000
 """Longer than any simulated command takes, so that only faults make a clean-up fail."""
 
 
+_SAVING: Final = ConsolidationPolicy(
+    used_percent_max=75, settle_ms=15_000, spacing_ms=60_000, window_ms=300_000
+)
+"""Eager, so that much of it happens in a history."""
+
+
 def _pool(plan: PoolPlan) -> Pool:
     return Pool(
         name=plan.name,
@@ -106,6 +113,7 @@ def _pool(plan: PoolPlan) -> Pool:
         clean_up=("scrub",) if plan.has_clean_up else (),
         clean_up_ms=_CLEAN_UP_MS,
         launch_count_max=plan.launch_count_max,
+        consolidation=_SAVING if plan.is_saving else None,
     )
 
 

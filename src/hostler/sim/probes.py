@@ -31,6 +31,7 @@ REQUIRED: Final = (
     "disk.cut_off_lost",
     "disk.doubtful_done",
     "disk.doubtful_lost",
+    "event.node_consolidated",
     "job.exited",
     "job.start_failed",
     "lessee.vanished",

@@ -57,6 +57,8 @@ class PoolPlan(_Part, frozen=True, kw_only=True):
     use_count_max: int | None = None
     has_clean_up: bool = False
     launch_count_max: int = 5
+    is_saving: bool = False
+    """Machines that are little used are emptied."""
 
 
 class SettingsPlan(_Part, frozen=True, kw_only=True):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from hostler.base.rng import Stream
 from hostler.sim.cloud import CloudPlan
 from hostler.sim.disk import DiskPlan
@@ -59,7 +61,10 @@ def draw(seed: int) -> Scenario:
     rng = stream("world")
     return Scenario(
         title=f"swarm {seed}",
-        fleet=FleetPlan(pools=_pools(stream("pools")), settings=_settings(stream("settings"))),
+        fleet=FleetPlan(
+            pools=_saving(stream("saving"), _pools(stream("pools"))),
+            settings=_settings(stream("settings")),
+        ),
         workload=_workload(stream),
         fault=_faults(stream),
         network=NetworkPlan(
@@ -109,6 +114,10 @@ def _settings(rng: Stream) -> SettingsPlan:
 
 def _pools(rng: Stream) -> tuple[PoolPlan, ...]:
     return tuple(_pool(rng, name) for name in ("p", "q")[: rng.between(1, 2)])
+
+
+def _saving(rng: Stream, pools: tuple[PoolPlan, ...]) -> tuple[PoolPlan, ...]:
+    return tuple(replace(pool, is_saving=rng.chance(500_000)) for pool in pools)
 
 
 def _pool(rng: Stream, name: str) -> PoolPlan:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from hostler.core import limits
 from hostler.core.absorb.budget_check import problems_of_budgets
+from hostler.core.absorb.consolidation_check import problems_of_consolidation
 from hostler.core.absorb.services_check import problems_of_services
 from hostler.core.absorb.sizes_check import problems_of_sizes
 from hostler.core.disruption import problems_of_disruption
@@ -33,6 +34,7 @@ def problems_of(fleet: Fleet, one: ApplyConfiguration) -> list[Problem]:
         found += _pool(f"pools[{number}]", pool)
         zones = [zone.name for zone in one.time_zones]
         found += problems_of_sizes(f"pools[{number}]", pool, zones)
+        found += problems_of_consolidation(f"pools[{number}]", pool)
     found += problems_of_services(fleet, one)
     disruption, zones = one.settings.disruption_budgets, [zone.name for zone in one.time_zones]
     found += problems_of_disruption("settings.disruption_budgets", disruption, zones)

@@ -30,8 +30,8 @@ def cordon(txn: Txn, one: CordonNode) -> None:
     node = _wanted(txn, one.request_id, one.node_id)
     if node is None:
         return
-    txn.accept(one.request_id, node.node_id, is_repeat=node.cordon is not None)
-    if node.cordon is None:
+    txn.accept(one.request_id, node.node_id, is_repeat=node.lasting_cordon is not None)
+    if node.lasting_cordon is None:
         txn.change(node, cordon=Cordon(by=one.principal, reason=one.reason, at_ms=txn.now_ms))
         txn.emit(
             EventKind.NODE_CORDONED,
@@ -104,7 +104,7 @@ def drain(txn: Txn, one: DrainNode) -> None:
     by = one.principal
     txn.change(
         node,
-        cordon=node.cordon or Cordon(by=by, reason="drain", at_ms=txn.now_ms),
+        cordon=node.lasting_cordon or Cordon(by=by, reason="drain", at_ms=txn.now_ms),
         drain=Drain(
             by=by,
             deadline_at_ms=txn.now_ms + one.deadline_ms,

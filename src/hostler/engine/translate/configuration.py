@@ -19,6 +19,7 @@ from hostler.base.units import (
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import ApplyConfiguration
 from hostler.engine.time_zones import read_time_zones, time_zone_problem
+from hostler.engine.translate.consolidation import consolidation_policy
 from hostler.engine.translate.disruption import budget_zones, disruption_budgets
 from hostler.engine.translate.services import node_service
 from hostler.model import Budget, Pool
@@ -250,6 +251,7 @@ def _pool(name: str, document: PoolDocument) -> Pool:
             surge_count_max=document.rollout.surge,
             unavailable_count_max=document.rollout.unavailable,
         ),
+        consolidation=consolidation_policy(document.consolidation),
         age_ms_max=None if document.age_max is None else duration_ms(document.age_max),
         boot_failure_count_max=document.boot_failures_max,
         spare_count=0 if spares is None else spares.count,

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
+from hostler.wire.documents.consolidation import ConsolidationDocument
 from hostler.wire.documents.disruption import FleetDisruptionBudgetDocument
 from hostler.wire.documents.services import ServiceDocument
 from hostler.wire.documents.spend import BudgetDocument, SpendDocument
@@ -235,6 +236,8 @@ class PoolDocument(Document, frozen=True, kw_only=True):
     enabled: bool = True
     """false: no new work, and machines go when they are empty; true again calls that off."""
     rollout: RolloutDocument = RolloutDocument()
+    consolidation: ConsolidationDocument | None = None
+    """When little used machines are emptied so that they can go; left out: never."""
     age_max: Duration | None = None
     """An elastic node is replaced at this age, or up to a tenth earlier."""
     boot_failures_max: CountFromOne = 5

@@ -28,6 +28,7 @@ from hostler.wire.documents.config import (
     TierDocument,
     TimingDocument,
 )
+from hostler.wire.documents.consolidation import ConsolidationDocument
 from hostler.wire.documents.disruption import (
     DisruptionBudgetDocument,
     FleetDisruptionBudgetDocument,
@@ -125,6 +126,7 @@ def _config_rules(parts: _Parts) -> Problems:
     yield from spend_rules(parts.value(""))
     for pool in parts.members("pools"):
         yield from parts.rule(pool, PoolDocument, _pool)
+        yield from parts.rule(f"{pool}.consolidation", ConsolidationDocument, _consolidation)
         yield from parts.unique(f"{pool}.tiers", "tier")
         yield from parts.unique(f"{pool}.windows", "window")
         for window in parts.members(f"{pool}.windows"):
@@ -214,6 +216,14 @@ def _pool(pool: PoolDocument, path: str) -> Problems:
         )
     if duration_ms(pool.lease) == 0:
         yield _problem(child_path(path, "lease"), "too_small", "must be longer than nothing")
+
+
+def _consolidation(policy: ConsolidationDocument, path: str) -> Problems:
+    for name, least in (("settle", "1s"), ("window", "1s"), ("spacing", policy.settle)):
+        given = getattr(policy, name)
+        if duration_ms(given) < duration_ms(least):
+            told = f"`{name}` ({given}) must be {least} or longer"
+            yield _problem(child_path(path, name), "too_small", told)
 
 
 def _window(window: WindowDocument, path: str) -> Problems:

@@ -274,6 +274,21 @@ class ClosingView(msgspec.Struct, frozen=True, kw_only=True):
     is_done: bool
 
 
+class ConsolidationView(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a pool is in emptying machines that are little used."""
+
+    node_id: str | None
+    """The node that is being emptied."""
+    begun_at_ms: int | None
+    look_at_ms: int | None
+    """When the next one is looked for; `null`: when something changes."""
+    move_count: int
+    """Replicas moved within the window."""
+    move_count_max: int
+    used_percent_max: int
+    """Nodes that are used more stay."""
+
+
 class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes under one policy, counted."""
 
@@ -295,6 +310,8 @@ class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     """When the windows may change that next."""
     replacing_count: int
     """Nodes in whose place another is to come: out of date or old."""
+    consolidation: ConsolidationView | None = None
+    """Where machines that are little used are emptied."""
     age_ms_max: int | None
     spare_count: int
     """Desired."""
