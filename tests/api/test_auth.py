@@ -56,6 +56,7 @@ LEAST_ROLES: list[tuple[str, str, Role]] = [
     ("GET", "/v1/pools/x", Role.VIEWER),
     ("POST", "/v1/pools/x/retry", Role.OPERATOR),
     ("GET", "/v1/windows", Role.VIEWER),
+    ("GET", "/v1/maintenance", Role.VIEWER),
     ("GET", "/v1/explain", Role.VIEWER),
     ("GET", "/v1/pending", Role.VIEWER),
     ("GET", "/v1/events", Role.VIEWER),

@@ -128,6 +128,7 @@ async def test_the_blocking_client_does_the_same(lab: Lab) -> None:
             assert (group.count, group.reason) == (1, "no_capacity")
             assert [one.name for one in client.pools()] == ["runners", "studio"]
             assert client.windows(pool="studio") == []
+            assert client.maintenance() == []
             windows = {each.window for each in client.windows(pool="runners")}
             assert windows == {"", "day"}
             assert client.retry_pool("runners").name == "runners"

@@ -18,8 +18,9 @@ from hostler.model.consolidation import ConsolidationPolicy
 from hostler.model.disruption import DisruptionBudget
 from hostler.model.launch import Disconnect, Launch
 from hostler.model.lease import LeaseOutcome, Share
+from hostler.model.maintenance import MaintenancePlan
 from hostler.model.node import NodePhase, NoticeKind
-from hostler.model.pool import Band, Reuse, Rollout, SizeWindow
+from hostler.model.pool import Band, Reuse, Rollout, SizeWindow, SpareTarget
 from hostler.model.rollout import Steering
 from hostler.model.service import ServiceLife, ServiceSpec
 from hostler.model.settings import BronzeVictims, Preemption, ProviderLimits
@@ -59,6 +60,7 @@ UTC_ZONE = TimeZone(
 SAVING = ConsolidationPolicy(
     used_percent_max=90, settle_ms=1_000, move_count_max=4, window_ms=60_000, spacing_ms=20_000
 )
+SPARES = (SpareTarget(count=1, band=Band.GOLD), SpareTarget(count=1, band=Band.SILVER))
 POOLS = ("p", "q")
 BUNDLES = ("a", "b", "c", "service.clock")
 ZONE = TimeZone(
@@ -173,6 +175,7 @@ class History:
             victim_per_bundle_count_max=self.one_of((1, 10)),
             bronze_victims=self.one_of(list(BronzeVictims)),
         )
+        kept["maintenance"] = self.one_of(((), (self._maintenance(),)))
         kept["disruption_budgets"] = self.one_of(((), (BUDGET,)))
         pools = tuple(self._pool(name) for name in POOLS if self._below(5))
         if self.chance():
@@ -183,9 +186,27 @@ class History:
             settings=FleetSettings(**kept),
             pools=pools,
             services=tuple(self._services([pool.name for pool in pools])),
-            time_zones=(ZONE,),
+            time_zones=(ZONE, UTC_ZONE),
             budgets=self._budgets(pools),
             **self._who(),
+        )
+
+    def _maintenance(self) -> MaintenancePlan:
+        begin_ms = self.fleet.now_ms + self.one_of((0, 30_000, 400_000))
+        timetable = self.one_of(
+            (
+                Timetable(time_zone="UTC", from_at_ms=begin_ms, to_at_ms=begin_ms + 60_000),
+                Timetable(time_zone=ZONE.name, windows=(WINDOW.window,)),
+            )
+        )
+        return MaintenancePlan(
+            name=self.one_of(("disks", "kernel")),
+            pools=self.one_of(((), ("p",))),
+            node_ids=self.one_of(((), (self._node_id(),))),
+            labels={} if self.chance() else {"rack": "a"},
+            timetable=timetable,
+            lead_ms=self.one_of((0, 10_000, 300_000)),
+            is_forced=self.chance(),
         )
 
     def _services(self, pools: list[str]) -> Iterator[NodeService]:
@@ -239,8 +260,7 @@ class History:
             tiers=self.one_of(((fixed, elastic), (elastic,), (elastic, fixed))),
             warm_count=self.one_of((0, 1, 2)),
             reuse=self.one_of(list(Reuse)),
-            spare_count=self.one_of((0, 0, 1)),
-            spare_band=self.one_of((None, Band.GOLD)),
+            spares=self.one_of(((), (), (SpareTarget(count=1),), SPARES)),
             slot_count=self.one_of((1, 2)),
             idle_ms=self.one_of((1_000, 300_000)),
             lease_ms_max=self.one_of((None, 100_000)),

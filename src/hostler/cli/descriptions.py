@@ -10,7 +10,7 @@ from hostler.cli.lease_descriptions import clean_up_text, lease_lines, tenant_te
 from hostler.cli.lives import moves_to, restarts_text
 from hostler.cli.output import At, Cell, Column, fields, table
 from hostler.cli.pool_descriptions import BOOT_COLUMNS, TIER_COLUMNS, money_an_hour, pool_pairs
-from hostler.cli.protection_text import protected_text
+from hostler.cli.protection_text import budgets_text, protected_text
 from hostler.cli.remote import now_ms
 from hostler.cli.tables import (
     ALLOCATION_COLUMNS,
@@ -30,6 +30,7 @@ from hostler.wire.http import (
     DrainView,
     JobView,
     LeaseView,
+    NodeMaintenanceView,
     NodeView,
     NoteView,
     NoticeView,
@@ -142,6 +143,7 @@ def _node(client: SyncClient, view: NodeView) -> list[str]:
             _drain_text(drain) if drain else None,
         ),
         ("Quarantine", _quarantine_text(view.quarantine)),
+        ("Maintenance", _maintenance_text(view.maintenance)),
         ("Taken back", _notice_text(view.notice)),
         ("Retires because", view.retire_reason),
         ("Machine is still there", stop_answer(view.stop)),
@@ -172,6 +174,17 @@ def _quarantine_text(view: QuarantineView | None) -> str | None:
     if view.is_on_probation:
         return f"{why}; the next job is on trial"
     return f"{why}; a trial in {format_duration(max(0, view.until_at_ms - now_ms()))}"
+
+
+def _maintenance_text(view: NodeMaintenanceView | None) -> str | None:
+    if view is None:
+        return None
+    if view.is_called_off:
+        return f"{view.name}, called off here"
+    left_ms = view.from_at_ms - now_ms()
+    if left_ms > 0:
+        return f"{view.name}, in {format_duration(left_ms)}"
+    return f"{view.name}, over in {_until(view.to_at_ms)}"
 
 
 def _notice_text(view: NoticeView | None) -> str | None:
@@ -253,6 +266,7 @@ def _bundle(client: SyncClient, view: BundleView) -> list[str]:
             "; ".join(f"{job.name}: {told}" for job in view.jobs if (told := where_text(job))),
         ),
         ("Protected", protected_text(view)),
+        ("Disruption budgets", budgets_text(view)),
         ("Together", "the jobs of one copy on one node" if view.is_colocated else None),
         ("Labels", ", ".join(f"{name}={value}" for name, value in view.labels.items())),
         ("Generation", view.generation),

@@ -12,6 +12,7 @@ from hostler.wire.http import (
     ConsolidationView,
     OfferView,
     PoolView,
+    SpareTargetView,
     TierView,
 )
 
@@ -23,7 +24,6 @@ def money_an_hour(microusd: int) -> str | None:
 
 def pool_pairs(view: PoolView) -> list[tuple[str, Cell]]:
     """Give what is said of a pool itself."""
-    spare_for = f" for {view.spare_band}" if view.spare_band else ""
     return [
         ("Pool", view.name),
         ("Takes work", "yes" if view.is_enabled else "no: it is disabled"),
@@ -37,11 +37,15 @@ def pool_pairs(view: PoolView) -> list[tuple[str, Cell]]:
         ("To be replaced", view.replacing_count or None),
         ("Saves machines", _consolidation_text(view.consolidation)),
         ("Lives for", format_duration(view.age_ms_max) if view.age_ms_max else None),
-        ("Spares", f"{view.present_spare_count} of {view.spare_count}{spare_for}"),
+        ("Spares", ", ".join(map(_spares_text, view.spares)) or view.present_spare_count),
         ("Leases", f"{view.held_count} held, {view.waiting_count} waiting"),
         ("A lease lasts", f"{format_duration(view.lease_ms)} after its last heartbeat"),
         ("and at most", format_duration(view.lease_ms_max) if view.lease_ms_max else None),
     ]
+
+
+def _spares_text(target: SpareTargetView) -> str:
+    return f"{target.present_count} of {target.count} for {target.band or 'gold and silver'}"
 
 
 def _closing_text(closing: ClosingView | None) -> str | None:

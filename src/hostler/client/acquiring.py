@@ -9,6 +9,7 @@ import msgspec
 
 from hostler.base.errors import HostlerError
 from hostler.client import calls
+from hostler.client.call import Call
 from hostler.client.errors import ClientError
 from hostler.client.lease import HeldLease, LeaseRefused
 from hostler.client.transport import Transport
@@ -55,7 +56,7 @@ async def acquire(
 
 
 async def _out_of_line(
-    transport: Transport, call: calls.Call[LeaseView], on_waiting: OnWaiting | None
+    transport: Transport, call: Call[LeaseView], on_waiting: OnWaiting | None
 ) -> LeaseView:
     view = await transport.send(call)
     try:

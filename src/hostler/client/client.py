@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar, Unpack
 
-from hostler.client import calls, streams
+from hostler.client import bundle_calls, calls, streams
 from hostler.client.acquiring import acquire
 from hostler.client.bundle_client import BundleClient
 from hostler.client.lease import HeldLease
@@ -142,7 +142,7 @@ class Client(BundleClient, Questions):
     ) -> list[AllocationView]:
         """Return live allocations, and with `include_ended` those still remembered."""
         return await self._all(
-            lambda cursor: calls.allocations(
+            lambda cursor: bundle_calls.allocations(
                 limit=PAGE_COUNT,
                 cursor=cursor,
                 bundle=bundle,
@@ -153,7 +153,7 @@ class Client(BundleClient, Questions):
 
     async def allocation(self, allocation_id: str) -> AllocationView:
         """Return one allocation."""
-        return await self._transport.send(calls.allocation(allocation_id))
+        return await self._transport.send(bundle_calls.allocation(allocation_id))
 
     def logs(
         self, target: str, *, follow: bool = False, tail_bytes: int | None = None

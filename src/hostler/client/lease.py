@@ -12,6 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 
 from hostler.base.errors import Failed, Rejected
 from hostler.client import calls
+from hostler.client.call import segment
 from hostler.client.errors import ClientError, Unreachable, refusal, unreachable
 from hostler.client.transport import TRY_AGAIN, Pauses, Transport
 from hostler.wire.http import (
@@ -247,7 +248,7 @@ class RunningCommand:
 
     async def _connect(self) -> ClientConnection:
         url = self._transport.url.replace("http", "ws", 1)
-        path = f"/v1/leases/{calls.segment(self._lease.lease_id)}/exec"
+        path = f"/v1/leases/{segment(self._lease.lease_id)}/exec"
         try:
             return await connect(
                 f"{url}{path}?epoch={self._lease.view.epoch}",

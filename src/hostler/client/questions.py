@@ -10,6 +10,7 @@ from hostler.wire.http import (
     BudgetLineView,
     ConfigView,
     ExplainView,
+    MaintenanceView,
     PendingView,
     ServiceView,
     SpendView,
@@ -50,6 +51,10 @@ class Questions(Paging):
         return await self._transport.send(
             calls.explain(about, node, at_event=at_event, at_revision=at_revision, given=given)
         )
+
+    async def maintenance(self) -> list[MaintenanceView]:
+        """Return when the machines of which nodes are worked on, the soonest first."""
+        return (await self._transport.send(calls.maintenance())).items
 
     async def windows(self, *, pool: str | None = None) -> list[WindowComingView]:
         """Return what the windows of pools, or of one, bring in the next two weeks."""

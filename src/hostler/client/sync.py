@@ -24,6 +24,7 @@ from hostler.wire.http import (
     ExplainView,
     LeasePlanView,
     LeaseView,
+    MaintenanceView,
     NodeView,
     PendingView,
     PoolView,
@@ -264,6 +265,10 @@ class SyncClient(SyncBundleClient):
     def retry_pool(self, name: str) -> PoolView:
         """As `Client.retry_pool`."""
         return self._loop.run(self._client.retry_pool(name))
+
+    def maintenance(self) -> list[MaintenanceView]:
+        """As `Client.maintenance`."""
+        return self._loop.run(self._client.maintenance())
 
     def windows(self, *, pool: str | None = None) -> list[WindowComingView]:
         """As `Client.windows`."""

@@ -18,9 +18,13 @@ class SyncBundleClient:
     _loop: BackgroundLoop
     _client: Client
 
-    def submit_bundle(self, document: BundleDocument, *, at: int | None = None) -> BundleView:
+    def submit_bundle(
+        self, document: BundleDocument, *, at: int | None = None, if_generation: int | None = None
+    ) -> BundleView:
         """As `Client.submit_bundle`."""
-        return self._loop.run(self._client.submit_bundle(document, at=at))
+        return self._loop.run(
+            self._client.submit_bundle(document, at=at, if_generation=if_generation)
+        )
 
     def plan_bundle(self, document: BundleDocument) -> PlanView:
         """As `Client.plan_bundle`."""

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 import httpx
 
-from hostler.client.calls import Call
+from hostler.client.call import Call
 from hostler.client.errors import ClientError, Unreachable, refusal, unreachable
 
 T = TypeVar("T")

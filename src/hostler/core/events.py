@@ -66,6 +66,8 @@ class EventKind(StrEnum):
     NODE_CONSOLIDATION_STARTED = "node_consolidation_started"
     NODE_CONSOLIDATED = "node_consolidated"
     NODE_CONSOLIDATION_ENDED = "node_consolidation_ended"
+    NODE_MAINTENANCE_BEGUN = "node_maintenance_begun"
+    NODE_MAINTENANCE_ENDED = "node_maintenance_ended"
     SERVICE_READY = "service_ready"
     SERVICE_UNREADY = "service_unready"
     SERVICE_WITHDRAWN = "service_withdrawn"

@@ -24,6 +24,7 @@ from hostler.model import (
     Cooldown,
     Counter,
     Lease,
+    Maintenance,
     Meter,
     Node,
     OutboxEntry,
@@ -67,6 +68,7 @@ class Fleet:
         self.cooldowns = Table(Cooldown)
         self.counters = Table(Counter)
         self.leases = Table(Lease)
+        self.maintenances = Table(Maintenance)
         self.meters = Table(Meter)
         self.nodes = Table(Node)
         self.commands = Table(OutboxEntry)

@@ -48,6 +48,7 @@ def _staying_bucket(node: Node) -> str | None:
         and node.health is Health.LIVE
         and node.cordon is None
         and node.drain is None
+        and not node.is_closing
     )
     return node.pool if is_staying else None
 
@@ -130,6 +131,8 @@ class NodeIndexes:
         """In `stuck` those whose machines do not die, in `foreign` those held back."""
         self.nodes_lost = SetIndex[Node](_lost_bucket)
         """In `all`: those given up for silence; the brake counts them."""
+        self.nodes_maintained = SetIndex[Node](lambda n: None if n.maintenance is None else "all")
+        """In `all`: those whose machine is about to be worked on, or is."""
         self.nodes_quarantined = SetIndex[Node](
             lambda n: n.pool if n.quarantine is not None and not n.quarantine.is_over else None
         )
@@ -143,6 +146,10 @@ class NodeIndexes:
         """Nodes with a free slot for a lease."""
         self.places = PlaceIndex()
         """Nodes as placing sees them."""
+        self._follow_nodes(uses)
+
+    def _follow_nodes(self, uses: UseIndex) -> None:
+        """Say which indexes follow which writes of nodes."""
         self._node_follows = (
             self.places.follow_node,
             *_follows(
@@ -159,6 +166,7 @@ class NodeIndexes:
                 self.nodes_launching,
                 self.nodes_draining,
                 self.nodes_lost,
+                self.nodes_maintained,
                 self.nodes_quarantined,
                 self.nodes_stuck,
                 uses,
@@ -351,6 +359,7 @@ _STEADY: dict[str, Callable[[Any], Any]] = {
         "cordon",
         "drain",
         "quarantine",
+        "maintenance",
         "health",
         "silent_since_at_ms",
         "is_stuck",

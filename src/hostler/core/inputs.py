@@ -83,6 +83,8 @@ class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
     timetable: Timetable | None = None
     time_zones: tuple[TimeZone, ...] = ()
     """Those that the timetable names."""
+    if_generation: int | None = None
+    """Only if the bundle is at this generation, so nobody has changed it since; 0: if none is."""
 
 
 class DeleteBundle(Request, frozen=True, kw_only=True, tag="delete_bundle"):

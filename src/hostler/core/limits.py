@@ -164,8 +164,11 @@ CONSOLIDATION_PLANS_MAX = 8
 
 LEFT_ALONE_KEPT_MAX = 256
 """Nodes of a pool remembered as not to be emptied, and"""
-LEFT_ALONE_DOUBLINGS_MAX = 5
-"""how often the pause of one doubles: two hours, by default, become less than three days."""
+LEFT_ALONE_DOUBLINGS_MAX = 10
+"""how often the pause of one may double, between"""
+LEFT_ALONE_MS_MIN = 600_000
+LEFT_ALONE_MS_MAX = 86_400_000
+"""ten minutes and a day: what fails again and again disturbs nobody much, whatever the spacing."""
 
 GANG_TRIES_MAX = 256
 """Places tried for the members of one gang before it is said that they do not fit together; every

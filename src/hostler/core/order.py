@@ -25,6 +25,7 @@ from hostler.core.controllers import (
     interrupting,
     leasing,
     liveness,
+    maintaining,
     migrating,
     orphans,
     placing,
@@ -74,6 +75,7 @@ CONTROLLERS: Final = tuple(
         (
             timetables,
             timekeeping,
+            maintaining,
             admission,
             enrollment,
             liveness,

@@ -284,6 +284,10 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "It has a place, and a node service that it needs there is not ready.",
         "Nothing; it starts when the service is ready, or goes elsewhere. Look at the service.",
     ),
+    Reason.MAINTENANCE: (
+        "Its machine is about to be worked on, or is: it is empty or being emptied.",
+        "Nothing; it takes work again when that is over. Uncordon it to have it left alone now.",
+    ),
     # a node that is little used stays, or goes
     Reason.CONSOLIDATING: (
         "What runs on it is moved to other nodes, so that its machine can go.",

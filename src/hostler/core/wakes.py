@@ -20,6 +20,7 @@ from hostler.model import (
     Consolidation,
     Cooldown,
     Lease,
+    Maintenance,
     Meter,
     Node,
     OutboxEntry,
@@ -183,6 +184,10 @@ def _consolidation(_fleet: Fleet, record: Consolidation, _from_ms: int) -> int |
     return record.look_at_ms if record.node_id is None else record.deadline_at_ms
 
 
+def _maintenance(_fleet: Fleet, record: Maintenance, _from_ms: int) -> int | None:
+    return record.look_at_ms
+
+
 def _cooldown(_fleet: Fleet, cooldown: Cooldown, _from_ms: int) -> int | None:
     return cooldown.until_at_ms + (limits.COOLDOWN_MEMORY_MS if cooldown.is_over else 0)
 
@@ -205,6 +210,7 @@ _BY_KIND: dict[str, Callable[[Fleet, Any, int], int | None]] = {
     Consolidation.KIND: _consolidation,
     Cooldown.KIND: _cooldown,
     Lease.KIND: _lease,
+    Maintenance.KIND: _maintenance,
     Meter.KIND: _meter,
     Node.KIND: _node,
     OutboxEntry.KIND: _command,

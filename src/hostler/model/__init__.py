@@ -10,6 +10,7 @@ from hostler.model.calendar import TimeZone
 from hostler.model.command import OutboxEntry
 from hostler.model.consolidation import Consolidation
 from hostler.model.lease import Lease
+from hostler.model.maintenance import Maintenance
 from hostler.model.node import Node
 from hostler.model.pool import Pool
 from hostler.model.provider import Cooldown, ProviderState
@@ -35,6 +36,7 @@ KINDS: dict[str, type[Record]] = {
         Cooldown,
         Counter,
         Lease,
+        Maintenance,
         Meter,
         Node,
         OutboxEntry,
@@ -64,6 +66,7 @@ __all__ = [
     "Cooldown",
     "Counter",
     "Lease",
+    "Maintenance",
     "Meter",
     "Node",
     "OutboxEntry",

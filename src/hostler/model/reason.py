@@ -80,6 +80,8 @@ class Reason(StrEnum):
     DISRUPTION_BUDGET = "disruption_budget"
     SERVICE_NOT_READY = "service_not_ready"
 
+    MAINTENANCE = "maintenance"
+
     # why a node that is little used stays, or goes
     CONSOLIDATING = "consolidating"
     WELL_USED = "well_used"

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import ClassVar, Final
 
 from hostler.model.disruption import DisruptionBudget
+from hostler.model.maintenance import MaintenancePlan
 from hostler.model.pool import Band
 from hostler.model.record import Record, Value
 from hostler.model.spend import SpendSettings
@@ -126,12 +127,16 @@ class Settings(Record, frozen=True, kw_only=True):
     """Age below which an unknown machine of ours may still be a launch in flight."""
     lost_node_count_max: int = 20
     """Brake: more nodes lost inside `brake_window_ms` than this hold back further recoveries."""
+    lost_node_percent_max: int | None = None
+    """The same as a share of the nodes that are there, one at least; the lower of both holds."""
     brake_window_ms: int = 300_000
     providers: tuple[ProviderLimits, ...] = ()
     ageing_ms: int = AGEING_MS
     """A replica goes before one of the band above that has waited so much less; 0: bands always
     come first."""
     preemption: Preemption = Preemption()
+    maintenance: tuple[MaintenancePlan, ...] = ()
+    """When the machines of which nodes are worked on."""
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     """Bounds on moving what runs, over all jobs that each selects."""
     recovery: RecoveryLimits = RecoveryLimits()

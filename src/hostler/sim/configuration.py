@@ -7,8 +7,10 @@ from typing import Final
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import ApplyConfiguration
 from hostler.model import Budget
+from hostler.model.calendar import Offset, TimeZone
 from hostler.model.consolidation import ConsolidationPolicy
-from hostler.model.pool import Offer, Pool, Reliability, Tier, TierKind
+from hostler.model.maintenance import MaintenancePlan
+from hostler.model.pool import Offer, Pool, Reliability, SpareTarget, Tier, TierKind
 from hostler.model.settings import (
     BronzeVictims,
     Preemption,
@@ -18,7 +20,9 @@ from hostler.model.settings import (
 )
 from hostler.model.shape import Capability, Shape
 from hostler.model.spend import Period, SpendCap
-from hostler.sim.scenario import FleetPlan, PoolPlan, SettingsPlan, TierPlan
+from hostler.model.timetable import Timetable
+from hostler.sim.scenario import FleetPlan, PoolPlan, Range, SettingsPlan, TierPlan
+from hostler.sim.world import WORLD_BEGINS_AT_MS
 
 FLEET_ID = "f-sim"
 
@@ -50,13 +54,14 @@ def configuration(request_id: str, plan: FleetPlan) -> ApplyConfiguration:
         request_id=request_id,
         principal="operator",
         fleet_id=FLEET_ID,
-        settings=_settings(plan.settings),
+        settings=_settings(plan.settings, plan.pools[0].name),
+        time_zones=(_UTC,),
         pools=tuple(_pool(pool) for pool in plan.pools),
         budgets=BUDGETS,
     )
 
 
-def _settings(plan: SettingsPlan) -> FleetSettings:
+def _settings(plan: SettingsPlan, first_pool: str) -> FleetSettings:
     return FleetSettings(
         heartbeat_ms=plan.heartbeat_ms,
         suspect_after_ms=plan.suspect_after_ms,
@@ -73,6 +78,9 @@ def _settings(plan: SettingsPlan) -> FleetSettings:
             if plan.is_bronze_victim_dropped
             else BronzeVictims.WAIT,
         ),
+        maintenance=()
+        if plan.maintenance_ms is None
+        else (_works(plan.maintenance_ms, first_pool),),
         recovery=RecoveryLimits(
             restart_count_max=plan.restart_count_max, restart_window_ms=plan.restart_window_ms
         ),
@@ -84,6 +92,20 @@ def _settings(plan: SettingsPlan) -> FleetSettings:
         ),
     )
 
+
+def _works(since_ms: Range, pool: str) -> MaintenancePlan:
+    from_ms, to_ms = since_ms
+    timetable = Timetable(
+        time_zone=_UTC.name,
+        from_at_ms=WORLD_BEGINS_AT_MS + from_ms,
+        to_at_ms=WORLD_BEGINS_AT_MS + to_ms,
+    )
+    return MaintenancePlan(name="works", pools=(pool,), timetable=timetable, lead_ms=30_000)
+
+
+_UTC: Final = TimeZone(
+    name="UTC", offsets=(Offset(from_at_ms=0, offset_ms=0),), known_until_at_ms=1 << 53
+)
 
 _CLEAN_UP_MS: Final = 120_000
 """Longer than any simulated command takes, so that only faults make a clean-up fail."""
@@ -101,7 +123,7 @@ def _pool(plan: PoolPlan) -> Pool:
         is_enabled=plan.is_enabled,
         tiers=tuple(_tier(tier) for tier in plan.tiers),
         warm_count=plan.warm_count,
-        spare_count=plan.spare_count,
+        spares=(SpareTarget(count=plan.spare_count),) if plan.spare_count else (),
         slot_count=plan.slot_count,
         idle_ms=plan.idle_ms,
         retire_notice_ms=plan.retire_notice_ms,

@@ -32,6 +32,7 @@ REQUIRED: Final = (
     "disk.doubtful_done",
     "disk.doubtful_lost",
     "event.node_consolidated",
+    "event.node_maintenance_ended",
     "job.exited",
     "job.start_failed",
     "lessee.vanished",

@@ -77,6 +77,8 @@ class SettingsPlan(_Part, frozen=True, kw_only=True):
     is_bronze_victim_dropped: bool = False
     restart_count_max: int = 6
     restart_window_ms: int = 3_600_000
+    maintenance_ms: Range | None = None
+    """Since the beginning: when the machines of the first pool are worked on."""
     ended_ms: int = 300_000
     event_count_max: int = 5_000
     journal_count_max: int = 1_000

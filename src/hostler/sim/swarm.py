@@ -63,7 +63,7 @@ def draw(seed: int) -> Scenario:
         title=f"swarm {seed}",
         fleet=FleetPlan(
             pools=_saving(stream("saving"), _pools(stream("pools"))),
-            settings=_settings(stream("settings")),
+            settings=_worked_on(stream("maintenance"), _settings(stream("settings"))),
         ),
         workload=_workload(stream),
         fault=_faults(stream),
@@ -110,6 +110,13 @@ def _settings(rng: Stream) -> SettingsPlan:
         restart_window_ms=rng.choice((120_000, 3_600_000)),
         ended_ms=240_000,
     )
+
+
+def _worked_on(rng: Stream, settings: SettingsPlan) -> SettingsPlan:
+    if rng.chance(700_000):
+        return settings
+    begin_ms = rng.between(60, 150) * 1_000
+    return replace(settings, maintenance_ms=(begin_ms, begin_ms + rng.between(10, 80) * 1_000))
 
 
 def _pools(rng: Stream) -> tuple[PoolPlan, ...]:

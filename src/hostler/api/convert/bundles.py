@@ -7,6 +7,7 @@ from collections import Counter
 import msgspec
 
 from hostler.api.convert.shapes import match, requirement
+from hostler.core.disruption import standings
 from hostler.core.explain.waiting import why_pending
 from hostler.core.fleet import Fleet
 from hostler.core.protection import Protection, protection_of
@@ -18,6 +19,7 @@ from hostler.model.replica import Claim, ReplicaPhase
 from hostler.wire.http import (
     AffinityView,
     AllocationView,
+    BudgetStateView,
     BundleView,
     ClaimView,
     EndedView,
@@ -32,6 +34,21 @@ from hostler.wire.http import (
 )
 
 _DESIRED_NOT = (ReplicaPhase.DORMANT, ReplicaPhase.STOPPING, ReplicaPhase.ENDED)
+
+
+def _budgets(fleet: Fleet, record: Bundle) -> list[BudgetStateView]:
+    return [
+        BudgetStateView(
+            name=each.budget.name,
+            job=each.job,
+            is_in_force=each.is_in_force,
+            unavailable_count_max=each.budget.unavailable_count_max,
+            ready_count_min=each.budget.ready_count_min,
+            away=list(each.away),
+            ready_count=each.ready_count,
+        )
+        for each in standings(fleet, record, fleet.now_ms)
+    ]
 
 
 def bundle(fleet: Fleet, record: Bundle, *, is_protection_told: bool = False) -> BundleView:
@@ -57,6 +74,7 @@ def bundle(fleet: Fleet, record: Bundle, *, is_protection_told: bool = False) ->
             if is_protection_told
             else None
         ),
+        disruption_budgets=_budgets(fleet, record) if is_protection_told else None,
         labels=dict(record.labels),
         generation=record.generation,
         phase=record.phase,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hostler.api.convert.maintenance import on_node
 from hostler.api.convert.shapes import shape
 from hostler.core.consolidation import moves_of, words
 from hostler.core.fleet import Fleet
@@ -30,6 +31,7 @@ from hostler.wire.http import (
     OfferView,
     PoolView,
     QuarantineView,
+    SpareTargetView,
     StopView,
     TenantView,
     TierView,
@@ -190,6 +192,7 @@ def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
         drain=None if drain is None else _drain(fleet, record, drain),
         quarantine=_quarantine(record.quarantine),
         notice=_notice(record.notice),
+        maintenance=on_node(record.maintenance),
         retire_reason=record.retire_reason,
         is_spare=record.is_spare,
         spare_band=record.spare_band,
@@ -218,6 +221,17 @@ def _consolidation(fleet: Fleet, record: Pool) -> ConsolidationView | None:
         move_count_max=policy.move_count_max,
         used_percent_max=policy.used_percent_max,
     )
+
+
+def _spares(fleet: Fleet, record: Pool) -> list[SpareTargetView]:
+    keys = fleet.index.nodes_spare.keys(record.name)
+    bands = [fleet.nodes[key].spare_band for key in keys]
+    return [
+        SpareTargetView(
+            band=target.band, count=target.count, present_count=bands.count(target.band)
+        )
+        for target in record.spares
+    ]
 
 
 def pool(fleet: Fleet, record: Pool) -> PoolView:
@@ -252,7 +266,7 @@ def pool(fleet: Fleet, record: Pool) -> PoolView:
         consolidation=_consolidation(fleet, record),
         age_ms_max=record.age_ms_max,
         spare_count=record.spare_count,
-        spare_band=record.spare_band,
+        spares=_spares(fleet, record),
         slot_count=record.slot_count,
         node_count=index.nodes_by_pool.count(record.name),
         starting_count=in_phase(NodePhase.REQUESTED) + in_phase(NodePhase.STARTING),

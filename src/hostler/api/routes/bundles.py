@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from litestar import Response, delete, get, post
+from msgspec.structs import replace
 
 from hostler.api.context import Api, api_of, caller_of
 from hostler.api.convert import bundles as views
@@ -57,6 +58,11 @@ async def _view(api: Api, bundle_id: str) -> BundleView:
             statuses=(404, 409),
             parameters=(
                 Parameter("at", "integer", "Only what was planned at this revision; else a 409."),
+                Parameter(
+                    "if_generation",
+                    "integer",
+                    "Only if the bundle is at this generation (0: is not there); else a 409.",
+                ),
             ),
         )
     ),
@@ -64,11 +70,14 @@ async def _view(api: Api, bundle_id: str) -> BundleView:
 async def submit_one(request: HttpRequest) -> Response[bytes]:
     """Answers 200 when nothing had to be changed."""
     api, caller = api_of(request), caller_of(request)
-    document = await bundle_document(request)
-    submission = submit_bundle(
-        document, now_ms=api.engine.clock.now_ms(), **common(request, caller.principal)
+    document, query = await bundle_document(request), Query(request)
+    submission = replace(
+        submit_bundle(
+            document, now_ms=api.engine.clock.now_ms(), **common(request, caller.principal)
+        ),
+        if_generation=query.number("if_generation", most=REVISION_MAX),
     )
-    at = Query(request).number("at", most=REVISION_MAX)
+    at = query.number("at", most=REVISION_MAX)
     if at is None:
         accepted = await submit(api, submission)
     else:

@@ -57,8 +57,8 @@ def get(
         typer.Argument(
             metavar="KIND",
             help="bundles, replicas, allocations, nodes, pools, leases, services, tokens,"
-            " schedules, upcoming, spend, stuck (machines that do not end) or events; short"
-            " forms will do.",
+            " schedules, upcoming, maintenance, spend, stuck (machines that do not end) or events;"
+            " short forms will do.",
         ),
     ],
     thing_id: Annotated[str | None, typer.Argument(metavar="ID", help="Only this one.")] = None,

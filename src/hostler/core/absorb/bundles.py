@@ -44,6 +44,16 @@ def submit(txn: Txn, one: SubmitBundle) -> None:
             is_conflict=True,
         )
         return
+    generation = 0 if known is None else known.generation
+    if one.if_generation not in (None, generation):
+        txn.refuse(
+            one.request_id,
+            "bundle_changed",
+            f"the bundle is at generation {generation}, not {one.if_generation}: look at what has"
+            " changed, and make your change to that",
+            is_conflict=True,
+        )
+        return
     keep_time_zones(txn, one.time_zones)
     desired = _desired(txn, one, known)
     if desired == known:

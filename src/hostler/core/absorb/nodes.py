@@ -16,7 +16,7 @@ from hostler.core.inputs import (
     LabelNode,
     UncordonNode,
 )
-from hostler.core.leaving import call_off
+from hostler.core.leaving import stay
 from hostler.core.limits import LABEL_COUNT_MAX
 from hostler.core.txn import Txn
 from hostler.model import Node
@@ -78,15 +78,26 @@ def uncordon(txn: Txn, one: UncordonNode) -> None:
     trusted = node.quarantine
     if trusted is not None and not trusted.is_over:
         trusted = replace(trusted, trial_id=None, over_at_ms=txn.now_ms)
-    is_repeat = node.cordon is None and node.drain is None and trusted is node.quarantine
+    maintained = node.maintenance
+    if maintained is not None:
+        maintained = replace(maintained, is_called_off=True)
+    is_repeat = (
+        node.cordon is None
+        and node.drain is None
+        and trusted is node.quarantine
+        and maintained == node.maintenance
+    )
     txn.accept(one.request_id, node.node_id, is_repeat=is_repeat)
     if not is_repeat:
-        txn.change(node, cordon=None, drain=None, notice=None, quarantine=trusted)
-        for key in txn.fleet.index.allocations_by_node.keys(node.node_id):
-            call_off(txn, txn.fleet.allocations[key])
-        for key in txn.fleet.index.leases_by_node.keys(node.node_id):
-            lease = txn.fleet.leases[key]
-            txn.change(lease, retiring_at_ms=None, retiring_at_ms_max=None)
+        txn.change(
+            node,
+            cordon=None,
+            drain=None,
+            notice=None,
+            quarantine=trusted,
+            maintenance=maintained,
+        )
+        stay(txn, node)
         txn.emit(
             EventKind.NODE_UNCORDONED,
             {"node": node.node_id, "pool": node.pool, "principal": one.principal},

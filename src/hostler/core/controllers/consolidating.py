@@ -44,6 +44,8 @@ from hostler.core.limits import (
     CONSOLIDATION_PLANS_MAX,
     LEFT_ALONE_DOUBLINGS_MAX,
     LEFT_ALONE_KEPT_MAX,
+    LEFT_ALONE_MS_MAX,
+    LEFT_ALONE_MS_MIN,
 )
 from hostler.core.placement.demand import demand_of
 from hostler.core.placement.walk import Option, Verdict, alternatives
@@ -163,8 +165,8 @@ def _leave_alone(txn: Txn, pool: str, node: Node, stuck: Obstacle) -> int:
     record = txn.fleet.consolidations[pool]
     before = [each for each in record.left_alone if each.node_id == node.node_id]
     count = 1 + max((each.count for each in before), default=0)
-    pause_ms = max(_policy(txn.fleet.pools[pool]).spacing_ms, _NEXT_PART_MS)
-    pause_ms <<= min(count - 1, LEFT_ALONE_DOUBLINGS_MAX)
+    pause_ms = max(_policy(txn.fleet.pools[pool]).spacing_ms, LEFT_ALONE_MS_MIN)
+    pause_ms = min(pause_ms << min(count - 1, LEFT_ALONE_DOUBLINGS_MAX), LEFT_ALONE_MS_MAX)
     row = LeftAlone(
         node_id=node.node_id,
         reason=stuck.reason,
@@ -201,7 +203,6 @@ def _begin(txn: Txn, record: Consolidation, node: Node) -> None:
         begun_at_ms=txn.now_ms,
         deadline_at_ms=txn.now_ms + CONSOLIDATION_MS_MAX,
         look_at_ms=None,
-        left_alone=tuple(each for each in record.left_alone if each.node_id != node.node_id),
     )
     txn.emit(
         EventKind.NODE_CONSOLIDATION_STARTED,

@@ -69,6 +69,10 @@ def _node_reasons(node: Node) -> Iterator[Why]:
     if node.drain is not None:
         told = f"by {node.drain.by}"
         yield why("record", Reason.DRAINING, told, node.phase_since_at_ms)
+    closed = node.maintenance
+    if closed is not None and not closed.is_called_off:
+        told = f"{closed.name}, from {closed.from_at_ms} to {closed.to_at_ms}"
+        yield why("record", Reason.MAINTENANCE, told, node.phase_since_at_ms)
     quarantine = node.quarantine
     if quarantine is not None and not quarantine.is_over:
         told = f"for {quarantine.cause.value}, {quarantine.count} in a row"

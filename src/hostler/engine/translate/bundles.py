@@ -91,7 +91,7 @@ def submit_bundle(
             progress_within_ms=duration_ms(document.rollout.progress_within),
             on_failure=OnFailure(document.rollout.on_failure),
         ),
-        timetable=None if table is None else _timetable(table, zones),
+        timetable=None if table is None else timetable_of(table, zones),
         disruption_budgets=disruption_budgets(budgets),
         time_zones=(
             *zones,
@@ -100,7 +100,9 @@ def submit_bundle(
     )
 
 
-def _timetable(document: TimetableDocument, zones: Sequence[TimeZone]) -> Timetable:
+def timetable_of(document: TimetableDocument, zones: Sequence[TimeZone]) -> Timetable:
+    """Read when something runs, or holds; of a zone that is not known, as if it had no ends."""
+
     def instants(text: str | None) -> Instant | None:
         if text is None or not zones:
             return None  # what has no known zone is refused

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from hostler.wire.documents.consolidation import ConsolidationDocument
 from hostler.wire.documents.disruption import FleetDisruptionBudgetDocument
+from hostler.wire.documents.maintenance import MaintenanceDocument
 from hostler.wire.documents.services import ServiceDocument
 from hostler.wire.documents.spend import BudgetDocument, SpendDocument
 from hostler.wire.documents.text import Count, CountFromOne, Duration, Money, Name
@@ -36,6 +37,8 @@ class TimingDocument(Document, frozen=True, kw_only=True):
     """Age below which an unknown machine of ours may still be a launch in flight."""
     lost_nodes_max: CountFromOne = 20
     """Brake: more nodes lost inside `brake_window` hold back further recoveries."""
+    lost_percent_max: Annotated[int, Meta(ge=1, le=100)] | None = None
+    """The same in percent of the nodes that are there, one at least; the lower of both holds."""
     brake_window: Duration = "5m"
 
 
@@ -133,6 +136,8 @@ class FleetDocument(Document, frozen=True, kw_only=True):
     placement: PlacementDocument = PlacementDocument()
     disruption_budgets: list[FleetDisruptionBudgetDocument] = []
     """Bounds on moving what runs well; counted over all that each selects."""
+    maintenance: list[MaintenanceDocument] = []
+    """When the machines of which nodes are worked on."""
     recovery: RecoveryDocument = RecoveryDocument()
     quarantine: QuarantineDocument = QuarantineDocument()
     debts: DebtsDocument = DebtsDocument()
@@ -242,7 +247,8 @@ class PoolDocument(Document, frozen=True, kw_only=True):
     """An elastic node is replaced at this age, or up to a tenth earlier."""
     boot_failures_max: CountFromOne = 5
     """Machines of a tier that may fail to boot in a row; then it launches no more."""
-    spares: SparesDocument | None = None
+    spares: SparesDocument | list[SparesDocument] | None = None
+    """One target, or a list of them, one for each band. Gold's are filled first."""
     slots: CountFromOne = 1
     """Leases that one node may hold at once."""
     packing: Literal["spread", "pack"] = "spread"

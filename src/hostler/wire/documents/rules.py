@@ -33,6 +33,7 @@ from hostler.wire.documents.disruption import (
     DisruptionBudgetDocument,
     FleetDisruptionBudgetDocument,
 )
+from hostler.wire.documents.maintenance import MaintenanceDocument
 from hostler.wire.documents.problem import DocumentProblem
 from hostler.wire.documents.spend_rules import spend_rules
 from hostler.wire.documents.tree import Plain, child_path
@@ -138,6 +139,9 @@ def _config_rules(parts: _Parts) -> Problems:
     yield from parts.unique("fleet.disruption_budgets", "budget")
     for budget in parts.members("fleet.disruption_budgets"):
         yield from parts.rule(budget, FleetDisruptionBudgetDocument, _budget)
+    yield from parts.unique("fleet.maintenance", "maintenance")
+    for plan in parts.members("fleet.maintenance"):
+        yield from parts.rule(plan, MaintenanceDocument, _maintenance)
     for service in parts.members("services"):
         yield from parts.rule(f"{service}.run", RunDocument, _run)
 
@@ -323,6 +327,19 @@ def _timetable(timetable: TimetableDocument, path: str) -> Problems:
         if not window.days:
             at = child_path(child_path(windows, index), "days")
             yield _problem(at, "too_short", "name at least one day")
+
+
+def _maintenance(plan: MaintenanceDocument, path: str) -> Problems:
+    if not (plan.pools or plan.labels or plan.nodes):
+        yield _problem(path, "missing_key", "say which nodes: `pools`, `labels` or `nodes`")
+    if not plan.windows and None in (plan.start, plan.stop):
+        yield _problem(path, "missing_key", "give `windows`, or both `start` and `stop`")
+    timetable = TimetableDocument(
+        time_zone=plan.time_zone, windows=plan.windows, start=plan.start, stop=plan.stop
+    )
+    for problem in _timetable(timetable, path):
+        if problem.path != path:
+            yield problem
 
 
 def _run(run: RunDocument, path: str) -> Problems:

@@ -7,6 +7,7 @@ that an older client can show what a newer server says.
 from hostler.wire.http.bundles import (
     AffinityView,
     AllocationView,
+    BudgetStateView,
     BundleView,
     ClaimView,
     EndedView,
@@ -74,6 +75,12 @@ from hostler.wire.http.leases import (
     RunSignal,
     RunStart,
 )
+from hostler.wire.http.maintenance import (
+    MaintainedNodeView,
+    MaintenancePage,
+    MaintenanceView,
+    NodeMaintenanceView,
+)
 from hostler.wire.http.nodes import (
     BootFailureView,
     CleanUpView,
@@ -92,6 +99,7 @@ from hostler.wire.http.nodes import (
     OfferView,
     PoolView,
     QuarantineView,
+    SpareTargetView,
     StopView,
     TenantView,
     TierView,
@@ -120,6 +128,7 @@ __all__ = [
     "AttemptView",
     "BootFailureView",
     "BudgetLineView",
+    "BudgetStateView",
     "BundleView",
     "CandidateView",
     "CapabilityView",
@@ -154,7 +163,11 @@ __all__ = [
     "LeasePlanView",
     "LeaseView",
     "LeftView",
+    "MaintainedNodeView",
+    "MaintenancePage",
+    "MaintenanceView",
     "MatchView",
+    "NodeMaintenanceView",
     "NodeRuleView",
     "NodeView",
     "NoteView",
@@ -192,6 +205,7 @@ __all__ = [
     "ServicesView",
     "SettingsView",
     "ShapeView",
+    "SpareTargetView",
     "SpendView",
     "SpreadView",
     "StatusView",

@@ -80,6 +80,21 @@ class ProtectionView(msgspec.Struct, frozen=True, kw_only=True):
     """Replicas that have no place now."""
 
 
+class BudgetStateView(msgspec.Struct, frozen=True, kw_only=True):
+    """A bound on moving what runs well, and how far it is used."""
+
+    name: str
+    job: str
+    """Over whose replicas it is counted; empty: over all that it selects in the fleet."""
+    is_in_force: bool
+    """Now; one with windows holds in these only."""
+    unavailable_count_max: int | None
+    ready_count_min: int | None
+    away: list[str]
+    """Replicas that are away or on the move."""
+    ready_count: int
+
+
 class BundleView(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator submitted, and how far it is."""
 
@@ -101,6 +116,8 @@ class BundleView(msgspec.Struct, frozen=True, kw_only=True):
     is_protection_required: bool
     protection: ProtectionView | None
     """Where it was asked for: of one bundle, or of a list with `protection=true`."""
+    disruption_budgets: list[BudgetStateView] | None = None
+    """What binds its moves, where it was asked for, like `protection`."""
     labels: dict[str, str]
     generation: int
     phase: str

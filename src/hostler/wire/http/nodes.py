@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from hostler.wire.documents.where import LabelName
+from hostler.wire.http.maintenance import NodeMaintenanceView
 from hostler.wire.http.shapes import ShapeView
 
 
@@ -157,6 +158,8 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     cordon: CordonView | None
     drain: DrainView | None
     quarantine: QuarantineView | None
+    maintenance: NodeMaintenanceView | None = None
+    """Its machine is about to be worked on, or is."""
     notice: NoticeView | None
     retire_reason: str | None
     is_spare: bool
@@ -289,6 +292,17 @@ class ConsolidationView(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that are used more stay."""
 
 
+class SpareTargetView(msgspec.Struct, frozen=True, kw_only=True):
+    """How many idle nodes are kept for the recoveries of a band."""
+
+    band: str | None
+    """`null`: gold and silver."""
+    count: int
+    """Desired."""
+    present_count: int
+    """There, or on their way."""
+
+
 class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes under one policy, counted."""
 
@@ -315,7 +329,8 @@ class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     age_ms_max: int | None
     spare_count: int
     """Desired."""
-    spare_band: str | None
+    spares: list[SpareTargetView]
+    """The same by band."""
     slot_count: int
     node_count: int
     starting_count: int
