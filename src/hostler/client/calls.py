@@ -106,7 +106,7 @@ def node(node_id: str) -> Call[NodeView]:
 
 def maintenance() -> Call[MaintenancePage]:
     """List when the machines of which nodes are worked on."""
-    return _get("/v1/maintenance", MaintenancePage)
+    return getting("/v1/maintenance", MaintenancePage)
 
 
 def windows(**params: Any) -> Call[WindowsView]:
