@@ -41,7 +41,7 @@ from hostler.wire.agent import (
     StreamCredit,
 )
 from hostler.wire.work import DelayReadiness, HttpReadiness, Inventory, SdNotifyReadiness
-from tests.agent.bench import Bench, a_launch, answers, of, sent
+from tests.agent.bench import FENCE_AFTER_MS, Bench, a_launch, answers, of, sent
 
 HTTP = HttpReadiness(port=80, interval_ms=1_000, timeout_ms=500)
 
@@ -163,10 +163,10 @@ def test_ending_an_unknown_lease_is_done_and_a_lower_epoch_is_refused() -> None:
 END_AND_CLEAN = replace(an_end(), clean_up=["scrub"], clean_up_ms=5_000)
 
 
-def cleaning(bench: Bench) -> str:
+def cleaning(bench: Bench, end: EndLease = END_AND_CLEAN) -> str:
     """End a lease that a clean-up follows, and return what that runs as."""
     bench.hear(an_exec())
-    assert of(bench.hear(END_AND_CLEAN), StartExec) == []
+    assert of(bench.hear(end), StartExec) == []
     (begun,) = of(bench.feed(LeaseCleared(key=LeaseKey("l-1", 1))), StartExec)
     assert begun.start.argv[-1] == "scrub"
     assert answers(bench.last) == []
@@ -216,6 +216,33 @@ def test_a_clean_up_that_is_cut_off_with_the_agent_is_not_answered() -> None:
     bench.feed(StopAsked(is_work_stopped=True))
     bench.feed(ExecFinished(request_id=clean_up, signal="SIGKILL"))
     assert answers(bench.feed(LeaseCleared(key=LeaseKey("l-1", 1)))) == []
+
+
+def test_a_slot_that_is_clean_is_not_cleaned_up_again() -> None:
+    """Simulator seed 167: asked again while the answer was on its way, it did so beside the next
+    holder's command."""
+    bench = connected()
+    clean_up = cleaning(bench)
+    bench.feed(ExecFinished(request_id=clean_up, exit_code=0))
+    bench.feed(LeaseCleared(key=LeaseKey("l-1", 1)))
+    again = bench.hear(END_AND_CLEAN)
+    assert of(again, StartExec) == of(again, ClearLease) == []
+    assert answers(again) == [("l-1/end/1", "done", "")]
+
+
+def test_a_clean_up_that_a_fence_has_cut_off_begins_anew_with_the_next_grant() -> None:
+    bench = Bench()
+    bench.connect()
+    clean_up = cleaning(bench, replace(END_AND_CLEAN, clean_up_ms=60_000))
+    bench.cut_off()
+    assert ClearLease(key=LeaseKey("l-1", 1)) in bench.later(FENCE_AFTER_MS)
+    bench.connect()
+    bench.feed(ExecFinished(request_id=clean_up, signal="SIGKILL"))
+    (begun,) = of(bench.feed(LeaseCleared(key=LeaseKey("l-1", 1))), StartExec)
+    assert answers(bench.last) == []
+    bench.feed(ExecFinished(request_id=begun.start.request_id, exit_code=0))
+    done = bench.feed(LeaseCleared(key=LeaseKey("l-1", 1)))
+    assert answers(done) == [("l-1/end/1", "done", "")]
 
 
 def test_a_lease_that_nothing_ran_under_is_cleaned_up_too() -> None:

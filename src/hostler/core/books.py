@@ -41,7 +41,7 @@ def keep_machine(txn: Txn, node: Node, started_at_ms: int) -> None:
 def close_machine(txn: Txn, node: Node) -> None:
     """End the metering of a node whose machine is confirmed gone, when its provider says it did."""
     started_at_ms = node.metered_from_ms
-    ended_at_ms = node.phase_since_at_ms if node.ended_at_ms is None else node.ended_at_ms
+    ended_at_ms = _ended_at_ms(node)
     if node.origin is Origin.ORPHAN and ended_at_ms < node.created_at_ms:
         # Late news of a machine that was over before this record: its own record has billed it.
         ended_at_ms = started_at_ms or ended_at_ms
@@ -56,6 +56,17 @@ def close_machine(txn: Txn, node: Node) -> None:
         _turn(txn, node, -1)
         _write_machine(txn, node, txn.now_ms, ended_at_ms)
     txn.change(node, metered_from_ms=started_at_ms, metered_until_ms=ended_at_ms)
+
+
+def _ended_at_ms(node: Node) -> int:
+    """Return when a machine ended, by its provider's word where there is one.
+
+    Of one that never had a name nobody can be asked; it was there for as long as its agent spoke.
+    """
+    if node.ended_at_ms is not None:
+        return node.ended_at_ms
+    is_nameless = node.machine_id is None and node.silent_since_at_ms is not None
+    return (is_nameless and node.silent_since_at_ms) or node.phase_since_at_ms
 
 
 def _turn(txn: Txn, node: Node, by: int) -> None:

@@ -7,8 +7,7 @@ node's, and is in the outbox once), INV-31 in part (INV-LEASE-7), INV-49 (INV-NO
 looks at INV-16, INV-19 to INV-21, INV-35, INV-36 and INV-40 (bill, disk and outbox); INV-32 is in
 `tests/core/leasing/test_properties.py`, INV-47 is trial T06. INV-22, INV-23, INV-41 to INV-46 and
 INV-50 are about parts that Hostler does not have: sidecar files, tunnels, a reaper, and listeners.
-INV-09, INV-37 to INV-39 are scenarios (SC-053, 6.7 and 6.8). Not looked at here: INV-10 and INV-20,
-which histories of the simulator (seeds 1 and 21) broke when they were; the faults are not found.
+INV-09, INV-37 to INV-39 are scenarios (SC-053, 6.7 and 6.8).
 """
 
 from __future__ import annotations
@@ -16,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hostler.core.fleet import Fleet
+from hostler.core.machine_commands import launch_command_id
 from hostler.core.pool_invariants import Broken
 from hostler.model import Lease, Node
 from hostler.model.command import Command, LaunchMachine, StopMachine
-from hostler.model.lease import LeasePhase
-from hostler.model.node import NodePhase
+from hostler.model.lease import LeaseOutcome, LeasePhase
+from hostler.model.node import NodePhase, RetireReason
 
 _OVER = (LeasePhase.SETTLED, LeasePhase.REFUSED)
 
@@ -62,18 +62,39 @@ def _of_grant(fleet: Fleet, lease: Lease, node_before: Node | None) -> Iterator[
         yield "INV-LEASE-13", "a key is on more nodes than it may be (INV-06)"
     if node_before is None:
         return
+    node = fleet.nodes.get(lease.node_id)
+    if node_before.retire_reason is not None and not (node and _is_spared(node_before, node)):
+        yield "INV-LEASE-14", "a lease is granted on a node that was to go (INV-10)"
     if lease.epoch <= node_before.lease_epoch:
         yield "INV-LEASE-15", "a lease's number is not above those before it (INV-48)"
 
 
+def _is_spared(before: Node, node: Node) -> bool:
+    """Say whether a node that was used up is not: in this step its last use turned out to be none.
+
+    It may be used up again by the lease that is granted then.
+    """
+    tenant = node.last_tenant
+    return (
+        before.retire_reason is RetireReason.USED_UP
+        and tenant is not None
+        and tenant != before.last_tenant
+        and tenant.outcome is LeaseOutcome.UNACKNOWLEDGED
+    )
+
+
 def of_machine_command(fleet: Fleet, command: Command) -> Iterator[Broken]:
-    """INV-15: a machine is not ended while its launch is out. INV-18: nor at another provider."""
+    """INV-15: a machine is not ended while its launch is out. INV-18: nor at another provider.
+
+    INV-20: what is launched has a record.
+    """
     if not isinstance(command, LaunchMachine | StopMachine):
         return
     node = fleet.nodes.get(command.node_id)
     if node is None:
+        yield "INV-OUTBOX-3", "a machine is launched or stopped that no record names (INV-20)"
         return
     if command.provider != node.provider:
         yield "INV-OUTBOX-4", "a machine is asked for at another provider than its own (INV-18)"
-    if isinstance(command, StopMachine) and node.phase is NodePhase.REQUESTED:
+    if isinstance(command, StopMachine) and launch_command_id(node) in fleet.commands:
         yield "INV-OUTBOX-5", "a machine is ended while its launch is out (INV-15)"

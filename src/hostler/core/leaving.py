@@ -207,9 +207,12 @@ def _node_of(txn: Txn, option: Option) -> Node | None:
 
 
 def _try_later(txn: Txn, replica: Replica) -> None:
-    at_ms = txn.now_ms + migration.RETRY_MS
+    """Have it looked at again in a while; a look in vain before then does not put that off."""
     replica = txn.fleet.replicas[replica.replica_id]
-    txn.wake(txn.change(replica, migration_retry_at_ms=at_ms), at_ms)
+    if replica.migration_retry_at_ms <= txn.now_ms:
+        at_ms = txn.now_ms + migration.RETRY_MS
+        replica = txn.change(replica, migration_retry_at_ms=at_ms)
+    txn.wake(replica, replica.migration_retry_at_ms)
 
 
 def _refused(verdict: Verdict) -> Stuck:

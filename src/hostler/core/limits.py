@@ -143,6 +143,11 @@ PREEMPTION_NODES_MAX = 500
 """Nodes on which one search looks for victims: with more than that to choose from, the best is
 hardly better; 50 ms at most."""
 
+PREEMPTION_FRONT_MAX = 16
+"""How far down a line victims are looked for when something may have eased, as long as what holds
+those before back is their own affair (rules about their siblings, a claim that they have): whoever
+stands behind was looked at when it came, and is again when it stands further in front."""
+
 CLAIM_MARGIN_MS = 30_000
 """How much longer than its grace a victim may take to end before the room that it was to leave is
 given up and looked for elsewhere: the patience with one attempt to stop it."""

@@ -9,17 +9,21 @@ from hostler.model import Node
 from hostler.model.command import CheckMachine, LaunchMachine, StopMachine
 from hostler.model.node import NodePhase
 
+_BIRTH_EPOCH: Final = 1
+"""A node has one machine in all its epochs, so what is asked about that has one id: a launch that
+is still out when the node is lost is found under it."""
+
 _WITH_MACHINE: Final = (NodePhase.STARTING, NodePhase.READY, NodePhase.DRAINING)
 
 
 def launch_command_id(node: Node) -> str:
     """Return the id of the command that launches a node's machine."""
-    return f"{node.node_id}/launch/{node.epoch}"
+    return f"{node.node_id}/launch/{_BIRTH_EPOCH}"
 
 
 def check_command_id(node: Node) -> str:
     """Return the id of the command that asks whether a node's machine exists."""
-    return f"{node.node_id}/check/{node.epoch}"
+    return f"{node.node_id}/check/{_BIRTH_EPOCH}"
 
 
 def stop_command_id(node: Node) -> str:

@@ -25,6 +25,7 @@ def of_machine(fleet: Fleet, node: Node) -> Iterator[Broken]:
         and is_ours_to_stop
         and not node.is_foreign
         and stop_command_id(node) not in fleet.commands
+        and launch_command_id(node) not in fleet.commands
     ):
         yield "INV-NODE-5", "a machine that is to go is not being stopped"
     if node.is_foreign and (

@@ -100,6 +100,8 @@ def launch_given_up(txn: Txn, entry: OutboxEntry, code: str, message: str) -> No
     """Take a launch back for good, and leave its node with the last word about it."""
     txn.remove(entry)
     node = txn.fleet.nodes.get(entry.command.node_id)  # type: ignore[union-attr]  # a launch has one
+    if node is not None and node.phase is NodePhase.STOPPING:
+        txn.touch(Node.KIND, node.node_id)  # its machine was not stopped while this was out
     if node is not None and node.phase is NodePhase.REQUESTED:
         failure = LaunchFailure(
             code=code,

@@ -27,11 +27,17 @@ from hostler.model.replica import ReplicaPhase
 from hostler.model.settings import Preemption
 
 
+def leaves_until_ms(allocation: Allocation) -> int | None:
+    """Return until when an allocation that is ending counts as gone; `None` for one that is not."""
+    if allocation.phase is not AllocationPhase.STOPPING:
+        return None
+    return allocation.phase_since_at_ms + allocation.launch.stop_grace_ms + CLAIM_MARGIN_MS
+
+
 def is_leaving(txn: Txn, allocation: Allocation) -> bool:
     """Say whether an allocation is ending, and has not taken longer over it than it may."""
-    grace_ms = allocation.launch.stop_grace_ms + CLAIM_MARGIN_MS
-    is_in_time = allocation.phase_since_at_ms + grace_ms > txn.now_ms
-    return allocation.phase is AllocationPhase.STOPPING and is_in_time
+    until_ms = leaves_until_ms(allocation)
+    return until_ms is not None and until_ms > txn.now_ms
 
 
 def other_claims(txn: Txn, node: Node, but: Replica) -> list[Hold]:
@@ -78,6 +84,8 @@ class Victims:
     def __init__(self, txn: Txn, policy: Preemption) -> None:
         self.txn = txn
         self.policy = policy
+        self.is_particular = False
+        """What was last looked for in vain might be found for others who ask for the same."""
 
     def cheapest(
         self, demand: Demand, replica: Replica, node_ids: list[str] | None
@@ -89,6 +97,7 @@ class Victims:
             replica: The replica.
             node_ids: Where to look; `None` for everywhere that is open to it.
         """
+        self.is_particular = bool(demand.rules or demand.avoided or demand.rejected)
         if not self._is_any_lower(demand):
             return None
         best: Sacrifice | None = None
@@ -184,9 +193,9 @@ class Victims:
     def _may_give_way(self, allocation: Allocation, replica: Replica) -> bool:
         if allocation.phase is AllocationPhase.STOPPING:
             return False
-        if allocation.bundle_id == replica.bundle_id:
-            return False
-        if replica.preempted is not None and replica.preempted.by == allocation.replica_id:
+        is_answer = replica.preempted is not None and replica.preempted.by == allocation.replica_id
+        if is_answer or allocation.bundle_id == replica.bundle_id:
+            self.is_particular = True
             return False
         victim = self.txn.fleet.replicas.get(allocation.replica_id)
         return (

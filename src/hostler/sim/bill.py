@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from hostler.core.fleet import Fleet
 from hostler.core.spend_index import machine_scopes
+from hostler.model import Node
 from hostler.model.spend import SpendBy, Stretch
 from hostler.sim.cloud import Cloud
 
 
 def books_problems(
-    cloud: Cloud, fleet: Fleet, named: Collection[str], now_ms: int, clock_jumped_ms: int = 0
+    cloud: Cloud,
+    fleet: Fleet,
+    named: Collection[str],
+    nameless: Iterable[Node],
+    now_ms: int,
+    clock_jumped_ms: int = 0,
 ) -> Iterator[str]:
     """Return what our books say too much or too little, once all that was said has arrived.
 
     A machine that no record ever named, since every word of it was lost until it had ended by
-    itself, may be on the bill only. By as much as the server's clock has jumped, it may be wrong
+    itself, may be on the bill only; and the record that stood for it, whose agent may have spoken,
+    may be wrong by all that it booked. By as much as the server's clock has jumped, it may be wrong
     about each machine.
     """
     billed: dict[tuple[str, str], int] = {}
@@ -30,6 +37,10 @@ def books_problems(
         billed[place] = billed.get(place, 0) + lifetime_ms
         if machine.machine_id not in named:
             unnamed[place] = unnamed.get(place, 0) + lifetime_ms
+    for node in nameless:
+        place = node.pool, node.tier
+        booked_ms = (node.metered_until_ms or 0) - (node.metered_from_ms or 0)
+        slack[place] = slack.get(place, 0) + booked_ms
     index = fleet.index.spend
     for (pool, tier), bill_ms in sorted(billed.items()):
         scope = machine_scopes(pool, tier)[-1]

@@ -19,6 +19,7 @@ from hostler.core.inputs import AnyInput, AnyRequest, FullScan
 from hostler.core.replies import Result
 from hostler.core.step import step
 from hostler.model import KINDS, Node, Replica, Trace
+from hostler.model.node import NodePhase
 from hostler.model.record import Record
 from hostler.ports.store import Loaded
 from hostler.sim.ceilings import check_ceilings
@@ -44,6 +45,8 @@ class Checkers:
         self.step_count = 0
         self.named: dict[str, None] = {}
         """Machines that some record has ever named."""
+        self.nameless: dict[str, Node] = {}
+        """Nodes that are over and never learnt which machine they had: none can ask for its end."""
 
     # -- steps -------------------------------------------------------------------------------
 
@@ -57,6 +60,8 @@ class Checkers:
         for record in delta.changes.values():
             if isinstance(record, Node) and record.machine_id is not None:
                 self.named[record.machine_id] = None
+            elif isinstance(record, Node) and record.phase is NodePhase.RETIRED:
+                self.nameless[record.node_id] = record
         kinds = ",".join(str(type(one).__struct_config__.tag) for one in inputs)
         self._world.log(
             f"step {delta.revision} [{kinds}] changes={len(delta.changes)}"

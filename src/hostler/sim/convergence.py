@@ -40,6 +40,7 @@ def problems(history: History, fleet: Fleet) -> list[str]:
             history.cloud,
             fleet,
             history.checkers.named,
+            history.checkers.nameless.values(),
             history.world.now_ms,
             history.server.clock_jumped_ms,
         ),

@@ -2,7 +2,7 @@
 
 from hostler.core.inputs import ServerStarted
 from hostler.model.lease import LeaseOutcome, LeasePhase
-from hostler.model.node import NodePhase
+from hostler.model.node import NodePhase, RetireReason
 from hostler.testing.builders import a_fixed_tier, a_node, a_pool
 from tests.core.leasing.conftest import NewRental
 from tests.core.leasing.rental import a_launched_node
@@ -89,3 +89,12 @@ def test_the_next_one_can_see_who_was_there_before(rental: NewRental) -> None:
     assert tenant is not None
     assert (tenant.lease_id, tenant.fairness_key) == (first.lease_id, "build-42")
     assert (tenant.outcome, tenant.ended_at_ms) == (LeaseOutcome.HEALTHY, 500)
+
+
+def test_inv_10_a_last_use_that_was_none_may_be_given_to_whoever_waits(rental: NewRental) -> None:
+    world = rental(a_pool(use_count_max=1), a_launched_node())
+    lost = world.acquire(ack_ms=2_000)
+    waiting = world.acquire(timeout_ms=9_000)
+    world.advance(2_000)
+    assert world.now(waiting).node_id == world.now(lost).node_id
+    assert world.node_of(waiting).retire_reason is RetireReason.USED_UP

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hostler.base.ids import CommandId, MachineId
+from hostler.base.ids import CommandId, MachineId, NodeId
 from hostler.core import limits
 from hostler.core.inputs import CommandSettled, FullScan, Succeeded
 from hostler.core.machine_fact import MachineFact
@@ -13,6 +13,8 @@ from hostler.testing.builders import a_fixed_tier, a_pool, an_elastic_tier
 from tests.core.nodes.conftest import NewStable
 
 BOOT_MS = 120_000
+SILENT_MS = 120_000
+"""After so long a silence a node is lost."""
 ONE = an_elastic_tier(node_count_max=1)
 CERTAIN = ("request_invalid", "capacity_unavailable", "quota_exceeded", "credentials_rejected")
 
@@ -70,6 +72,55 @@ def test_an_agent_may_be_quicker_than_the_answer_to_its_launch(stable: NewStable
     world.succeed("n-000001/launch/1")
     assert world.node("n-000001").machine_id == "m-n-000001"
     assert not world.commands("launch_machine")
+
+
+def test_a_launch_is_not_tried_again_once_its_agent_has_come(stable: NewStable) -> None:
+    """A provider that has forgotten the first attempt would make a second machine."""
+    world = stable(a_pool(warm_count=1))
+    world.hello("n-000001")
+    world.fail("n-000001/launch/1", "throttled")
+    assert not world.commands("launch_machine")
+    world.list(MachineFact(machine_id=MachineId("m-x"), node_id=NodeId("n-000001")))
+    assert world.node("n-000001").machine_id == "m-x"
+
+
+def test_inv_15_a_machine_is_not_stopped_while_its_launch_is_out(stable: NewStable) -> None:
+    world = stable(a_pool(warm_count=1))
+    world.hello("n-000001")
+    world.configure()
+    assert world.node("n-000001").phase is NodePhase.STOPPING
+    assert not world.commands("stop_machine")
+    assert {note.reason.value for note in world.fleet.notes["n-000001"].values()} == {"booting"}
+    world.succeed("n-000001/launch/1")
+    stop = world.fleet.commands["n-000001/stop/1"].command
+    assert stop.machine_id == "m-n-000001"  # type: ignore[union-attr]  # a stop has one
+
+
+@pytest.mark.parametrize("code", ["quota_exceeded", "outcome_unknown"])
+def test_inv_20_no_launch_is_left_of_a_node_that_is_gone(stable: NewStable, code: str) -> None:
+    world = stable(a_pool(warm_count=1))
+    world.hello("n-000001")
+    world.configure()
+    world.fail("n-000001/launch/1", code)
+    assert not world.commands("launch_machine")
+    assert world.commands("stop_machine") == ["n-000001/stop/1"]
+    world.bury()
+    assert world.node("n-000001").phase is NodePhase.RETIRED
+
+
+def test_inv_20_the_launch_of_a_node_that_was_lost_is_found(stable: NewStable) -> None:
+    """Simulator seed 21: its epoch has risen, and nobody knew the launch under the new number."""
+    world = stable(a_pool(warm_count=1))
+    world.hello("n-000001")
+    world.silence("n-000001")
+    world.advance(SILENT_MS)
+    node = world.node("n-000001")
+    assert (node.phase, node.epoch, node.machine_id) == (NodePhase.STOPPING, 2, None)
+    assert not world.commands("stop_machine")
+    world.fail("n-000001/launch/1", "outcome_unknown")
+    assert world.commands("stop_machine") == ["n-000001/stop/2"]
+    world.bury()
+    assert not world.fleet.commands.get(CommandId("n-000001/launch/1"))
 
 
 @pytest.mark.parametrize("code", CERTAIN)

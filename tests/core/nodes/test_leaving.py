@@ -4,6 +4,7 @@ from hostler.base.ids import NodeId
 from hostler.core.inputs import CordonNode, UncordonNode
 from hostler.model import Allocation
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
+from hostler.model.bundle import Fallback
 from hostler.model.node import NodePhase
 from hostler.model.pool import Band
 from hostler.model.shape import Shape
@@ -210,3 +211,22 @@ def test_gold_leaves_before_silver_where_there_is_room_for_one(stable: NewStable
     world.ask(UncordonNode, node_id=NodeId("n-2"))
     assert world.commands("stop_allocation") == [f"{gold.allocation_id}/stop/1"]
     assert note(world, silver.allocation_id) == "no_capacity"
+
+
+def test_a_look_in_vain_does_not_put_the_next_one_off(stable: NewStable) -> None:
+    """Simulator seed 62: what would fit is in a pool that is closed to it while its own is not."""
+    own = an_own_pool()
+    other = a_pool("q", tiers=(a_fixed_tier(),))
+    nodes = [an_own_node("n-1"), an_own_node("n-2"), an_own_node("n-3", pool="q")]
+    world = stable(own, other, *nodes)
+    given = {"fallback_pools": ("q",), "fallback": Fallback.WHEN_UNAVAILABLE}
+    old = world.run_allocation(world.place("b", a_job(capacity=8), **given))
+    world.run_allocation(world.place("full", a_job(capacity=8)))
+    drain(world, old.node_id)
+    retry_at_ms = world.fleet.replicas["b/main/0"].migration_retry_at_ms
+    assert retry_at_ms > world.now_ms
+    world.advance(10_000)
+    world.run(CordonNode(request_id="c", principal="me", node_id=NodeId("n-3")))
+    world.run(UncordonNode(request_id="u", principal="me", node_id=NodeId("n-3")))
+    assert world.fleet.replicas["b/main/0"].migration_retry_at_ms == retry_at_ms
+    world.check_calm()

@@ -230,3 +230,17 @@ def test_who_is_on_the_move_is_not_looked_at_again_at_once(theatre: NewTheatre) 
     assert world.count("replica_repaying") == 1
     world.finish_stops()
     assert world.place("b1/main/1") == "n-900003"
+
+
+def test_a_scan_does_not_take_an_old_end_for_an_opening(theatre: NewTheatre) -> None:
+    """Simulator seed 85: it looked sooner than it would have, for room that was there before."""
+    world = in_debt(theatre)
+    world.submit("b2")
+    world.become_ready()
+    world.delete("b2")
+    world.finish_stops()
+    world.advance(10 * MINUTE)
+    debt = world.replica("b1/main/1").debt
+    assert debt is not None
+    assert debt.look_at_ms > world.now_ms + MINUTE
+    world.check_calm()

@@ -1,7 +1,7 @@
 """Machines in the books: from the provider's word of their start to its word of their end."""
 
-from hostler.base.ids import MachineId
-from hostler.core.inputs import CommandFailed, CommandSettled, Succeeded
+from hostler.base.ids import CommandId, MachineId, NodeId
+from hostler.core.inputs import CommandFailed, CommandSettled, SilenceNoticed, Succeeded
 from hostler.core.machine_fact import MachineFact
 from hostler.core.spend_index import FLEET
 from hostler.model import Node
@@ -70,6 +70,20 @@ def test_a_machine_that_an_agent_tells_of_first_is_corrected(accounts: NewAccoun
         )
     )
     assert world.machine_ms() == 6_000
+
+
+def test_a_machine_without_a_name_costs_for_as_long_as_its_agent_spoke(
+    accounts: NewAccounts,
+) -> None:
+    """Simulator seed 44: its launch was never answered, and nobody can say when it ended."""
+    world = accounts(a_pool(), a_launched_node(machine_id=None))
+    silence = SilenceNoticed(node_id=NodeId("n-900001"), since_at_ms=9_000)
+    world.run(silence, at_ms=10_000)
+    world.advance(300_000)
+    (stop,) = world.commands("stop_machine")
+    world.run(CommandSettled(command_id=CommandId(stop), outcome=Succeeded()))
+    assert world.fleet.nodes["n-900001"].phase is NodePhase.RETIRED
+    assert world.machine_ms() == 9_000
 
 
 def test_a_stop_by_label_learns_which_machine_it_ends(accounts: NewAccounts) -> None:

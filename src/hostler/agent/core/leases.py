@@ -91,7 +91,8 @@ def _end(turn: Turn, command: EndLease) -> None:
         return
     bury(state.ended_lease_epochs, command.lease_id, command.epoch)
     works = _of(turn, command.lease_id)
-    if not works and not command.clean_up:
+    is_clean = command.epoch <= state.cleaned_lease_epochs.get(command.lease_id, -1)
+    if not works and (is_clean or not command.clean_up):
         turn.answer(command.command_id)
         return
     if not works:
@@ -148,7 +149,7 @@ def _clean_up_finished(turn: Turn, finished: ExecFinished) -> bool:
             each.problem = f"took longer than {each.clean_up_ms} ms"
         elif finished.exit_code == 0:
             each.problem = ""
-        elif not _is_cut_off(turn):
+        elif not work.is_ending:
             how = finished.error or finished.signal or f"exit code {finished.exit_code}"
             each.problem = str(how)
         _clear(turn, work)
@@ -220,15 +221,21 @@ def _cleared(turn: Turn, key: LeaseKey) -> None:
 
 
 def _go_on_cleaning(turn: Turn, work: LeaseWork, clean_up: CleanUp) -> None:
-    """Begin the clean-up, or answer how it went. One that was cut off is asked for again."""
+    """Begin the clean-up, or answer how it went.
+
+    One that was cut off begins anew where it may, and otherwise is asked for again. One that went
+    well does not, however often it is asked for: the slot may be somebody else's by then.
+    """
     for request_id, each in work.exec_by_request_id.items():
         if not each.is_disowned:
             turn.send(ExecEnded(request_id=request_id, error="lease_ended"))
     work.exec_by_request_id = {}
-    if clean_up.kill_at_ms is None and not _is_cut_off(turn):
+    if clean_up.problem is None and not _is_cut_off(turn):
         _begin_clean_up(turn, work, clean_up)
         return
     del turn.state.leases[work.key]
+    if clean_up.problem == "":
+        bury(turn.state.cleaned_lease_epochs, work.key.lease_id, work.key.epoch)
     if clean_up.problem is not None:
         _answer_end(turn, work, clean_up.problem)
     _launch_waiting(turn)

@@ -225,6 +225,8 @@ class AgentState(msgspec.Struct, kw_only=True):
     ended_allocation_epochs: dict[str, int] = {}
     """Highest epoch of allocations that are over and forgotten, or were stopped before a start."""
     ended_lease_epochs: dict[str, int] = {}
+    cleaned_lease_epochs: dict[str, int] = {}
+    """Highest epoch of leases after which the slot was cleaned up."""
     answers: list[CommandAnswered] = []
     """Waiting for a session to be sent in."""
     closing: Closing | None = None

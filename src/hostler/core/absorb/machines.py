@@ -188,8 +188,7 @@ def _seen(txn: Txn, provider: str, fact: MachineFact) -> None:
         return
     node = fleet.nodes.get(fact.node_id)
     if node is not None and node.phase is not NodePhase.RETIRED and node.machine_id is None:
-        if node.phase is NodePhase.REQUESTED:
-            outbox.withdraw(txn, launch_command_id(node))
+        outbox.withdraw(txn, launch_command_id(node))
         launched(txn, node.node_id, fact)
         return
     grace_ms = 0 if fleet.settings is None else fleet.settings.orphan_grace_ms

@@ -26,6 +26,7 @@ from hostler.base.ids import replica_id
 from hostler.core import assigning, gangs, growth
 from hostler.core.crowd import crowd_of
 from hostler.core.keys import pending_line
+from hostler.core.limits import PREEMPTION_FRONT_MAX
 from hostler.core.placement.buy import Wanted
 from hostler.core.placement.demand import Demand, demand_of, plain
 from hostler.core.placement.feasible import refusal, standing_of
@@ -345,9 +346,10 @@ class _Pass:
         """Say to those who have just come what was found out for the most urgent of their group.
 
         Whoever has waited for long knows a reason; that it may have become another one is told by
-        who stands first (`core/waiting`), so that a long line costs nothing.
+        who stands first (`core/waiting`), so that a long line costs nothing. But who waits near the
+        front for a launch that was put off learns that there is none: others may give way then.
         """
-        for key in self.fresh.get(group, ()):
+        for key in (*self.fresh.get(group, ()), *self._put_off(group, verdict)):
             replica = self.txn.fleet.replicas.get(key)
             if replica is None or not replica.is_placeable:
                 continue
@@ -357,6 +359,13 @@ class _Pass:
                 assigning.hold_back(self.txn, replica)
             else:
                 assigning.refuse(self.txn, replica, verdict)
+
+    def _put_off(self, group: str, verdict: Verdict) -> Iterator[str]:
+        """Give those near the front who wait for a launch that will not be made now."""
+        if verdict.reason is not Reason.LAUNCHES_IN_FLIGHT:
+            for _, key in self.txn.fleet.index.replicas_pending.front(group, PREEMPTION_FRONT_MAX):
+                if self.txn.fleet.replicas[key].reason is Reason.LAUNCHES_IN_FLIGHT:
+                    yield key
 
 
 def _line(txn: Txn, group: str) -> Iterator[str]:

@@ -16,13 +16,14 @@ the room does not come in time; its victims are not asked for twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
 
 from hostler.core import assigning, claims
 from hostler.core.keys import bundle_phase_key, pending_line
+from hostler.core.limits import PREEMPTION_FRONT_MAX
 from hostler.core.placement.buy import preferences_broken
 from hostler.core.placement.demand import Demand, demand_of
 from hostler.core.placement.feasible import Place, refusals
@@ -34,6 +35,7 @@ from hostler.core.victims import (
     Victims,
     beside_claims,
     is_leaving,
+    leaves_until_ms,
     other_claims,
     with_kept_room,
 )
@@ -64,12 +66,15 @@ _DEFAULTS: Final = Preemption()
 
 def reconcile(txn: Txn) -> None:
     """Follow the claims that there are, then see who needs one."""
+    is_eased = _is_eased(txn)
     fresh = _followed(txn)
     for node_id in _changed_nodes(txn):
         for key in txn.fleet.index.replicas_claiming.keys(node_id):
             _follow_claim(txn, txn.fleet.replicas[key])
     if _policy(txn).bands:
-        _Look(txn).run(fresh)
+        look = _Look(txn)
+        look.everywhere(fresh, is_eased=is_eased)
+        look.on_changed()
 
 
 def _policy(txn: Txn) -> Preemption:
@@ -80,14 +85,23 @@ def _policy(txn: Txn) -> Preemption:
 # -- claims --------------------------------------------------------------------------------------
 
 
-def _followed(txn: Txn) -> list[Replica]:
-    """Follow what became of replicas; return those that wait and were looked at by others."""
+def _is_eased(txn: Txn) -> bool:
+    """Forget who gave way long enough ago; say whether more may give way than before."""
     window_ms = _policy(txn).window_ms
-    is_eased = False
-    for replica in txn.changed(Replica):
-        if replica.preempted is not None and replica.preempted.at_ms + window_ms <= txn.now_ms:
+    is_eased = bool(txn.is_scan or txn.changed_keys(Settings) or txn.changed_keys(Pool))
+    for key in txn.changed_keys(Replica):
+        replica = txn.fleet.replicas.get(key)
+        if replica is None:
+            before = txn.fleet.committed(Replica.KIND, key)
+            is_eased = is_eased or (isinstance(before, Replica) and before.preempted is not None)
+        elif replica.preempted is not None and replica.preempted.at_ms + window_ms <= txn.now_ms:
             txn.change(replica, preempted=None)
             is_eased = True
+    return is_eased
+
+
+def _followed(txn: Txn) -> list[Replica]:
+    """Follow what became of replicas; return those that wait and were looked at by others."""
     ids: dict[str, None] = {}
     for changed in txn.changed(Replica):
         replica = txn.fleet.replicas[changed.replica_id]
@@ -95,9 +109,6 @@ def _followed(txn: Txn) -> list[Replica]:
             ids[replica.replica_id] = None
         if replica.claim is not None:
             _follow_claim(txn, replica)
-    if is_eased or txn.changed_keys(Settings) or txn.changed_keys(Pool):
-        for line in txn.fleet.index.replicas_pending.buckets():
-            ids.update((key, None) for _, key in txn.fleet.index.replicas_pending.front(line, 1))
     for bundle_id in _bundles_moved(txn):
         bucket = bundle_phase_key(bundle_id, ReplicaPhase.PENDING)
         ids.update(dict.fromkeys(txn.fleet.index.replicas_by_bundle_phase.keys(bucket)))
@@ -113,7 +124,18 @@ def _bundles_moved(txn: Txn) -> Iterable[str]:
 def _changed_nodes(txn: Txn) -> list[str]:
     ids = dict.fromkeys(txn.changed_keys(Node))
     ids.update(dict.fromkeys(a.node_id for a in txn.changed(Allocation)))
+    ids.update(dict.fromkeys(_nodes_of_settled(txn)))
     return [node_id for node_id in ids if node_id in txn.fleet.nodes]
+
+
+def _nodes_of_settled(txn: Txn) -> Iterator[str]:
+    """Give the nodes of those who may be asked to give way again: their move is over."""
+    for replica in txn.changed(Replica):
+        before = txn.fleet.committed(Replica.KIND, replica.replica_id)
+        place = txn.fleet.allocations.get(replica.place_id)
+        was_moving = isinstance(before, Replica) and before.migration is not None
+        if was_moving and replica.migration is None and place is not None:
+            yield place.node_id
 
 
 def _follow_claim(txn: Txn, replica: Replica) -> None:
@@ -140,6 +162,10 @@ def _follow_claim(txn: Txn, replica: Replica) -> None:
     why = _why_to_end(txn, replica, claim, demand, place)
     if why:
         claims.end(txn, replica, why)
+        return
+    ends = [leaves_until_ms(each) for each in live_on(txn.fleet, node.node_id)]
+    if still_to_come := [at_ms for at_ms in ends if at_ms is not None and at_ms > txn.now_ms]:
+        txn.wake(replica, min(still_to_come))  # from then on it counts as staying
 
 
 def _why_to_end(txn: Txn, replica: Replica, claim: Claim, demand: Demand, place: Place) -> str:
@@ -191,43 +217,65 @@ class _Look:
         self.policy = _policy(txn)
         self.victims = Victims(txn, self.policy)
         self.hopeless: set[str] = set()
-        """Lines of which the first has been looked for in vain."""
+        """Lines of which somebody has been looked for in vain in whose stead all others stand."""
 
-    def run(self, fresh: list[Replica]) -> None:
-        """Look on all nodes for whoever was just refused, on changed ones for all who wait."""
+    def everywhere(self, fresh: list[Replica], *, is_eased: bool) -> None:
+        """Look on all nodes: for whoever was just refused, or for the first of every line.
+
+        Args:
+            fresh: Who changed; a scan, to which all have, looks at the front of each line instead.
+            is_eased: More may give way than before, so that every line has a chance again.
+        """
         pending = self.txn.fleet.index.replicas_pending
         there = [each for each in fresh if pending.has(each.replica_id)]
-        for replica in sorted(there, key=lambda each: pending.order_of(each.replica_id)):
-            self._help(replica, None)
+        if not self.txn.is_scan:
+            for replica in sorted(there, key=lambda each: pending.order_of(each.replica_id)):
+                self._help(replica, None)
+        for line in pending.buckets() if is_eased else ():
+            self._go_down(line, PREEMPTION_FRONT_MAX, None)
+
+    def on_changed(self) -> None:
+        """Look for all who wait on the nodes on which something changed."""
         changed = _changed_nodes(self.txn)
-        if not changed or not len(self.txn.fleet.allocations):
+        if changed and len(self.txn.fleet.allocations):
+            for line in self.txn.fleet.index.replicas_pending.buckets():
+                self._go_down(line, len(changed) + PREEMPTION_FRONT_MAX, changed)
+
+    def _go_down(self, line: str, count: int, node_ids: list[str] | None) -> None:
+        """Help one after the other in a line, until there is no help for those behind either."""
+        pending = self.txn.fleet.index.replicas_pending
+        head = self.txn.fleet.replicas.get(pending.first(line))
+        if head is None or head.band not in self.policy.bands:
             return
-        for line in pending.buckets():
-            head = self.txn.fleet.replicas.get(pending.first(line))
-            if head is None or head.band not in self.policy.bands or line in self.hopeless:
-                continue
-            for _, key in pending.front(line, len(changed)):
-                if not self._help(self.txn.fleet.replicas[key], changed):
-                    break
+        for _, key in pending.front(line, count):
+            if line in self.hopeless or not self._help(self.txn.fleet.replicas[key], node_ids):
+                return
 
     def _help(self, replica: Replica, node_ids: list[str] | None) -> bool:
-        """Make room for a replica if it needs any and there is a way; say whether there was."""
+        """Make room for a replica if it needs any and there is a way.
+
+        Returns:
+            Whether there may be a way for those behind it in line; what holds it back may be its
+            own affair.
+        """
         replica = self.txn.fleet.replicas[replica.replica_id]
         line = pending_line(replica)
-        if not self._may(replica) or (node_ids is None and line in self.hopeless):
+        if line in self.hopeless:
             return False
         spec = _spec_of(self.txn, replica)
-        if spec is None or spec[0].is_gang:
-            return False
+        if not self._may(replica) or spec is None or spec[0].is_gang:
+            return True
         demand = beside_claims(self.txn, *spec, replica)
         found = self.victims.cheapest(demand, replica, node_ids)
-        if found is None:
-            if node_ids is None and not demand.rules and not replica.avoided:
-                self.hopeless.add(line)
-            return False
-        replica = claims.make(self.txn, replica, demand.requirement, found)
-        _follow_claim(self.txn, replica)
-        return True
+        if found is not None:
+            replica = claims.make(self.txn, replica, demand.requirement, found)
+            _follow_claim(self.txn, replica)
+            return True
+        if self.victims.is_particular:
+            return True
+        if node_ids is None:
+            self.hopeless.add(line)
+        return False
 
     def _may(self, replica: Replica) -> bool:
         if replica.phase is not ReplicaPhase.PENDING or replica.claim is not None:

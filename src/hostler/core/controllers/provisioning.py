@@ -39,6 +39,8 @@ def reconcile(txn: Txn) -> None:
         if not cooldown.is_over and cooldown.until_at_ms <= txn.now_ms:
             txn.change(cooldown, is_over=True)
     for node in txn.changed(Node):
+        if node.machine_id is None and node.origin is Origin.LAUNCHED:
+            _ask_no_more(txn, node)
         match node.phase:
             case NodePhase.REQUESTED:
                 _requested(txn, node)
@@ -48,6 +50,18 @@ def reconcile(txn: Txn) -> None:
                 _came(txn, node)
             case _:
                 pass
+
+
+def _ask_no_more(txn: Txn, node: Node) -> None:
+    """Take a launch back that would be tried again although its machine is there, or was.
+
+    A provider that has forgotten the first attempt would make a second machine. What the first one
+    brought is told by a list.
+    """
+    if node.phase is not NodePhase.REQUESTED:
+        entry = txn.fleet.commands.get(launch_command_id(node))
+        if entry is not None and entry.phase is OutboxPhase.DUE:
+            txn.remove(entry)
 
 
 def _requested(txn: Txn, node: Node) -> None:

@@ -112,8 +112,11 @@ def _owed(rules: tuple[str, ...]) -> tuple[str, ...]:
 
 def _has_opened(txn: Txn) -> bool:
     """Say whether room has come: a node that takes work now, or an end on one."""
-    if any(not allocation.is_live for allocation in txn.changed(Allocation)):
-        return True
+    for allocation in txn.changed(Allocation):
+        if not allocation.is_live:
+            had = txn.fleet.committed(Allocation.KIND, allocation.allocation_id)
+            if isinstance(had, Allocation) and had.is_live:
+                return True
     for node in txn.changed(Node):
         if not standing_of(node):
             before = txn.fleet.committed(Node.KIND, node.node_id)

@@ -5,10 +5,11 @@ Writes:   nodes (READY to DRAINING to STOPPING to RETIRED; STARTING to STOPPING)
           (ended, of nodes that never came or are gone).
 Sends:    StopMachine.
 Keeps:    INV-NODE-5 (a machine that is to go is being stopped until its provider says gone).
-Waits on: Reason.IN_USE, Reason.STOP_UNCONFIRMED, Reason.FOREIGN_MACHINE.
+Waits on: Reason.IN_USE, Reason.BOOTING, Reason.STOP_UNCONFIRMED, Reason.FOREIGN_MACHINE.
 
 `retire_reason` is all that says that a node shall go. Drain empties it meanwhile. Only the
-provider's word ends a machine's record: until then it is counted and paid for. A machine that
+provider's word ends a machine's record: until then it is counted and paid for. While a launch is
+out nothing is stopped that it may be making (`provisioning` does not try it again). A machine that
 joined by itself is nobody's to stop: its node retires once nothing is held there. One whose label
 names a node that this fleet never had is stopped when an operator has said that it is ours.
 """
@@ -19,7 +20,12 @@ from typing import Final
 
 from hostler.core import holds, limits, outbox
 from hostler.core.events import EventKind
-from hostler.core.machine_commands import check_command_id, send_stop, stop_command_id
+from hostler.core.machine_commands import (
+    check_command_id,
+    launch_command_id,
+    send_stop,
+    stop_command_id,
+)
 from hostler.core.txn import Txn
 from hostler.model import Node
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
@@ -84,6 +90,9 @@ def _stop(txn: Txn, node: Node) -> None:
             f"{node.machine_id} of {node.provider} is labelled as a node that we never had",
         )
         return
+    if node.machine_id is None and launch_command_id(node) in txn.fleet.commands:
+        txn.note(node.node_id, Reason.BOOTING, "its launch is out; it is stopped when it answers")
+        return
     txn.note(node.node_id, Reason.STOP_UNCONFIRMED, f"{node.provider} has not said gone")
     send_stop(txn, node)
     if not node.is_stuck and node.phase_since_at_ms + limits.STUCK_AFTER_MS <= txn.now_ms:
@@ -130,6 +139,7 @@ def _retire(txn: Txn, node: Node) -> None:
     for key in fleet.index.commands_by_target.keys(f"node:{node.node_id}"):
         outbox.withdraw(txn, key)
     outbox.withdraw(txn, stop_command_id(node))
+    outbox.withdraw(txn, launch_command_id(node))
     txn.clear_note(node.node_id)
     txn.move(fleet.nodes[node.node_id], NodeTrigger.GONE)
     txn.emit(
