@@ -16,7 +16,7 @@ from hostler.model.calendar import Offset, TimeZone, Weekday, Window
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines
 from hostler.model.consolidation import ConsolidationPolicy
 from hostler.model.disruption import DisruptionBudget
-from hostler.model.launch import Disconnect, Launch
+from hostler.model.launch import Disconnect, JobConfig, Launch
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.maintenance import MaintenancePlan
 from hostler.model.node import NodePhase, NoticeKind
@@ -156,8 +156,14 @@ class History:
         causes = [EndCause.EXITED, EndCause.START_FAILED, EndCause.FENCED, EndCause.STOPPED]
         ended = Ended(cause=self.one_of(causes)) if phase == "ended" else None
         epoch = (1 if known is None else known.epoch) - int(self._below(10) == 9)
+        written = self.one_of((0, 0, 1, 2, 3))
         return AllocationFact(
-            allocation_id=AllocationId(key), epoch=epoch, phase=phase, ended=ended
+            allocation_id=AllocationId(key),
+            epoch=epoch,
+            phase=phase,
+            config_written=written,
+            config_applied=self.one_of((0, written)),
+            ended=ended,
         )
 
     # -- inputs ------------------------------------------------------------------------------
@@ -301,6 +307,7 @@ class History:
                     band=self.one_of(list(Band)),
                     launch=Launch(argv=self.one_of((("run",), ("new",))), disconnect=disconnect),
                     can_overlap=self.chance(),
+                    config=self.one_of((None, JobConfig(), JobConfig(files={"a": "b"}))),
                     requirement=Requirement(
                         capacity=self.one_of((1, 4, 50)),
                         capabilities=self.one_of(((), (), SERVICES[1][1])),
@@ -322,6 +329,7 @@ class History:
                     fallback_pools=("q",) if self.chance() else (),
                     fallback=self.one_of(list(Fallback)),
                     is_gang=self._below(4) == 3,
+                    is_backup_promoted=self.chance(),
                     **self._who(),
                 )
 

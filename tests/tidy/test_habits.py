@@ -12,6 +12,7 @@ CATCHES_EVERYTHING = {
     "src/hostler/cli/errors.py": "whatever a command raises becomes one message and an exit code",
     "src/hostler/engine/dispatch.py": "a provider's defect becomes the outcome of its command",
     "src/hostler/providers/registry.py": "a package that fails on import becomes one bad provider",
+    "src/hostler/workload.py": "what a job's own function raises is told in the job's log",
     "src/hostler/sim/history.py": "whatever escapes the product is told with its seed",
 }
 

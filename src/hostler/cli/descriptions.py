@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
 from hostler.base.units import format_duration
 from hostler.cli.lease_descriptions import clean_up_text, lease_lines, tenant_text
-from hostler.cli.lives import moves_to, restarts_text
+from hostler.cli.lives import CONFIG_COLUMNS, config_text, moves_to, restarts_text
 from hostler.cli.output import At, Cell, Column, fields, table
 from hostler.cli.pool_descriptions import BOOT_COLUMNS, TIER_COLUMNS, money_an_hour, pool_pairs
 from hostler.cli.protection_text import budgets_text, protected_text
@@ -277,12 +277,12 @@ def _bundle(client: SyncClient, view: BundleView) -> list[str]:
         *_fields(pairs),
         *_table("Jobs", view.jobs, _JOB_COLUMNS),
         *_table("Replicas", replicas, REPLICA_COLUMNS),
+        *_table("Configurations", [each for each in replicas if each.config], CONFIG_COLUMNS),
     ]
 
 
 def _replica(client: SyncClient, view: ReplicaView) -> list[str]:
     waits = f"{view.reason}: {view.reason_detail}" if view.reason_detail else view.reason
-    retry_ms = None if view.retry_at_ms is None else max(0, view.retry_at_ms - now_ms())
     pairs: Pairs = [
         ("Replica", view.replica_id),
         ("Role and band", f"{view.role}, {view.band}"),
@@ -294,11 +294,12 @@ def _replica(client: SyncClient, view: ReplicaView) -> list[str]:
         ("Waits for", waits),
         ("Room is made on", None if view.claim is None else view.claim.node_id),
         ("Gave way to", None if view.preempted is None else view.preempted.by),
-        ("Tried again in", None if retry_ms is None else format_duration(retry_ms)),
+        ("Tried again in", None if view.retry_at_ms is None else _until(view.retry_at_ms)),
         ("Restarts that count", restarts_text(view)),
         ("Moves to", moves_to(view)),
         ("Degraded by", ", ".join(view.degraded_by)),
         ("Generation", view.generation),
+        ("Configuration", None if view.config is None else config_text(view.config)),
     ]
     past = [
         one

@@ -33,6 +33,8 @@ class EventKind(StrEnum):
     REPLICA_CLAIM_ENDED = "replica_claim_ended"
     REPLICA_PREEMPTED = "replica_preempted"
     REPLICA_READY = "replica_ready"
+    REPLICA_CONFIGURED = "replica_configured"
+    REPLICA_PROMOTED = "replica_promoted"
     REPLICA_RECOVERING = "replica_recovering"
     REPLICA_STOPPED_FIRST = "replica_stopped_first"
     REPLICA_MIGRATING = "replica_migrating"

@@ -77,6 +77,7 @@ class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
     is_colocated: bool = False
     backup_apart: SpreadRule | None = None
     is_protection_required: bool = False
+    is_backup_promoted: bool = False
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     labels: dict[str, str] = {}
     rollout: RolloutPolicy = RolloutPolicy()

@@ -11,10 +11,12 @@ from typing import Any
 
 from hostler.base.errors import Defect
 from hostler.core import (
+    config_invariants,
     consolidation_invariants,
     lease_invariants,
     node_invariants,
     pool_invariants,
+    role_invariants,
     service_invariants,
     spend_invariants,
 )
@@ -104,6 +106,8 @@ def _allocation(fleet: Fleet, allocation: Allocation) -> Iterator[Broken]:
     replica = fleet.replicas.get(allocation.replica_id)
     if replica is not None:
         yield from service_invariants.of_allocation(allocation, replica.node_id)
+    yield from config_invariants.of_allocation(fleet, allocation)
+    yield from role_invariants.of_allocation(fleet, allocation)
     live = fleet.index.allocations_by_replica.keys(allocation.replica_id)
     if len(live) > 1 and not _is_migration(replica, live):
         yield "INV-ALLOC-3", "a replica has two live allocations"
@@ -177,6 +181,7 @@ def _debt(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
 def _replica_and_migration(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
     yield from _replica(fleet, replica)
     yield from _debt(fleet, replica)
+    yield from role_invariants.of_replica(fleet, replica)
     if replica.migration is not None:
         yield from _migration(fleet, replica, replica.migration)
 

@@ -20,6 +20,8 @@ PATIENCE_MS = {
     "check_machine": 15_000,
     "list_machines": 30_000,
     "start_allocation": 30_000,
+    "configure_allocation": 30_000,
+    "assign_role": 30_000,
     "stop_allocation": 30_000,
     "end_lease": 30_000,
 }

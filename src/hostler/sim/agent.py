@@ -322,8 +322,14 @@ class AgentProcess:
             self.take()
 
     def supervisor_wrote(self, key: AllocationKey, view: ProcessView) -> None:
-        """See a supervisor's new state, a moment later."""
-        self.soon(ProcessSeen(key=key, process=view), delay_ms=self.machine.rng.between(0, 100))
+        """See a supervisor's state a moment later, as it is then: it is a file that is read."""
+        delay_ms = self.machine.rng.between(0, 100)
+        self.machine.world.after(delay_ms, self._read_state, key, view)
+
+    def _read_state(self, key: AllocationKey, written: ProcessView) -> None:
+        folder = self.machine.disk.folder_by_key.get(key)
+        latest = None if folder is None else folder.process
+        self.take(ProcessSeen(key=key, process=latest or written))
 
     def supervisor_died(self, key: AllocationKey) -> None:
         """Notice that a supervisor is gone, a while later."""

@@ -32,7 +32,9 @@ from hostler.engine.boundaries import Boundary
 from hostler.engine.recover import fleet_of
 from hostler.model import Node
 from hostler.model.command import (
+    AssignRole,
     CheckMachine,
+    ConfigureAllocation,
     EndLease,
     LaunchMachine,
     ListMachines,
@@ -250,7 +252,13 @@ class ServerProcess:
         match command:
             case LaunchMachine() | StopMachine() | CheckMachine() | ListMachines():
                 self.server.cloud.call(dispatch.command_id, command, self._settles(dispatch))
-            case StartAllocation() | StopAllocation() | EndLease():
+            case (
+                StartAllocation()
+                | ConfigureAllocation()
+                | AssignRole()
+                | StopAllocation()
+                | EndLease()
+            ):
                 self.links.deliver(dispatch.command_id, command)
             case _:
                 assert_never(command)

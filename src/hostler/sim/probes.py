@@ -34,6 +34,7 @@ REQUIRED: Final = (
     "event.node_consolidated",
     "event.node_maintenance_ended",
     "job.exited",
+    "job.role_changed",
     "job.start_failed",
     "lessee.vanished",
     "link.resumed",

@@ -10,6 +10,7 @@ from hostler.core.absorb.time_zones import keep_time_zones
 from hostler.core.admissible import problems_of
 from hostler.core.events import EventKind
 from hostler.core.inputs import DeleteBundle, ResetBundle, StartJob, StopJob, SubmitBundle
+from hostler.core.job_config import numbered
 from hostler.core.replies import Refused
 from hostler.core.txn import Txn
 from hostler.model import Bundle, Replica
@@ -77,7 +78,7 @@ def _desired(txn: Txn, one: SubmitBundle, known: Bundle | None) -> Bundle:
         return Bundle(
             bundle_id=one.bundle_id,
             pool=one.pool,
-            jobs=one.jobs,
+            jobs=numbered(one.jobs, known, generation),
             replica_count=one.replica_count,
             fallback_pools=one.fallback_pools,
             fallback=one.fallback,
@@ -87,6 +88,7 @@ def _desired(txn: Txn, one: SubmitBundle, known: Bundle | None) -> Bundle:
             is_colocated=one.is_colocated,
             backup_apart=one.backup_apart,
             is_protection_required=one.is_protection_required,
+            is_backup_promoted=one.is_backup_promoted,
             disruption_budgets=one.disruption_budgets,
             labels=one.labels,
             rollout=one.rollout,

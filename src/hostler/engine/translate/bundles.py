@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hostler.base.encoding import encode
 from hostler.base.errors import Rejected
 from hostler.base.ids import BundleId
 from hostler.base.units import (
@@ -26,6 +27,7 @@ from hostler.model.launch import (
     Disconnect,
     ExecReadiness,
     HttpReadiness,
+    JobConfig,
     Launch,
     Readiness,
     SdNotifyReadiness,
@@ -49,7 +51,7 @@ from hostler.wire.documents import (
     WishDocument,
     wish_of,
 )
-from hostler.wire.documents.bundle import RunDocument, TimetableDocument
+from hostler.wire.documents.bundle import JobConfigDocument, RunDocument, TimetableDocument
 from hostler.wire.documents.windows import days_of
 from hostler.wire.documents.work import RequiresDocument
 
@@ -84,6 +86,7 @@ def submit_bundle(
             None if document.backup_apart is None else spread_rule(document.backup_apart)
         ),
         is_protection_required=document.require_protected,
+        is_backup_promoted=document.promote_backup,
         labels=dict(document.labels),
         rollout=RolloutPolicy(
             max_parallel=document.rollout.max_parallel,
@@ -139,6 +142,15 @@ def _job(document: JobDocument, where: WhereDocument) -> Job:
         node_rules=node_rules(where, document.where),
         affinities=affinities(where, document.where),
         can_overlap=document.overlap == "allowed",
+        config=None if document.config is None else _job_config(document.config),
+    )
+
+
+def _job_config(document: JobConfigDocument) -> JobConfig:
+    return JobConfig(
+        values_json=encode(document.values).decode(),
+        files=dict(sorted(document.files.items())),
+        signal=document.signal,
     )
 
 

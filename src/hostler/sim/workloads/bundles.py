@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from hostler.base.ids import BundleId
 from hostler.core.inputs import (
     AnyRequest,
@@ -26,6 +28,7 @@ from hostler.model.launch import (
     AtOnceReadiness,
     DelayReadiness,
     Disconnect,
+    JobConfig,
     Launch,
     Readiness,
     SdNotifyReadiness,
@@ -64,6 +67,9 @@ class Submitters:
         self._rng = client.world.stream("workload", "bundles")
         self._life_rng = client.world.stream("workload", "bundle_life")
         """Of everything about bundles that run: apart, so that adding to it moves nothing else."""
+        self._config_rng = client.world.stream("workload", "bundle_config")
+        self._last: dict[str, SubmitBundle] = {}
+        """What was last asked for, by bundle."""
         self._count = 0
         self._wanted: list[str] = []
 
@@ -72,6 +78,7 @@ class Submitters:
         keep_wanting(self._client.world, self._rng, self._plan.bundles_per_hour, self._act)
         steers_per_hour = self._plan.steers_per_hour
         keep_wanting(self._client.world, self._life_rng, steers_per_hour, self._steer)
+        keep_wanting(self._client.world, self._config_rng, steers_per_hour, self._configure)
 
     def _act(self) -> None:
         rng = self._rng
@@ -97,6 +104,20 @@ class Submitters:
                     request_id=request_id, principal="operator", bundle_id=BundleId(name)
                 )
             )
+
+    def _configure(self) -> None:
+        """Change nothing of a bundle but what its jobs work by."""
+        if not self._wanted:
+            return
+        last = self._last[self._config_rng.choice(self._wanted)]
+        jobs = tuple(replace(job, config=self._config(likely_ppm=900_000)) for job in last.jobs)
+        self._client.ask(lambda request_id: replace(last, request_id=request_id, jobs=jobs))
+
+    def _config(self, *, likely_ppm: int) -> JobConfig | None:
+        rng = self._config_rng
+        if not rng.chance(likely_ppm):
+            return None
+        return JobConfig(values_json=f'{{"tone":{rng.below(5)}}}')
 
     def _steer(self) -> None:
         if not self._wanted:
@@ -137,24 +158,24 @@ class Submitters:
         fallback_pools = others if rng.chance(300_000) else ()
         fallback = rng.choice(tuple(Fallback))
         is_gang = rng.chance(plan.gang_ppm)
-        self._client.ask(
-            lambda request_id: SubmitBundle(
-                request_id=request_id,
-                principal="operator",
-                bundle_id=BundleId(name),
-                pool=pool,
-                jobs=jobs,
-                replica_count=replica_count,
-                fallback_pools=fallback_pools,
-                spread=spread if is_spread else (),
-                is_primary_interruptible=not is_spread,
-                rollout=policy,
-                timetable=timetable,
-                time_zones=(UTC_ZONE,),
-                fallback=fallback,
-                is_gang=is_gang,
-            )
+        asked = self._last[name] = SubmitBundle(
+            request_id="",
+            principal="operator",
+            bundle_id=BundleId(name),
+            pool=pool,
+            jobs=jobs,
+            replica_count=replica_count,
+            fallback_pools=fallback_pools,
+            spread=spread if is_spread else (),
+            is_primary_interruptible=not is_spread,
+            rollout=policy,
+            timetable=timetable,
+            time_zones=(UTC_ZONE,),
+            fallback=fallback,
+            is_gang=is_gang,
+            is_backup_promoted=int(name[1:]) % 3 == 0,
         )
+        self._client.ask(lambda request_id: replace(asked, request_id=request_id))
 
     def _policy(self) -> RolloutPolicy:
         rng = self._life_rng
@@ -200,6 +221,7 @@ class Submitters:
             ),
             is_dormant=rng.chance(50_000),
             can_overlap=can_overlap,
+            config=self._config(likely_ppm=300_000),
         )
 
     def _readiness(self) -> Readiness:

@@ -13,11 +13,14 @@ from typing import TypeVar
 
 import msgspec
 
+from hostler.base.encoding import encode
 from hostler.base.errors import Rejected
 from hostler.base.units import duration_ms, local_time_ms, money_microusd
 from hostler.wire.documents.bundle import (
+    CONFIG_BYTES_MAX,
     REPLICA_COUNT_MAX,
     BundleDocument,
+    JobConfigDocument,
     RunDocument,
     TimetableDocument,
 )
@@ -162,6 +165,7 @@ def _bundle_rules(parts: _Parts) -> Problems:
             yield from parts.rule(peers, PeersDocument, _domain)
     for job in parts.members("jobs"):
         yield from parts.rule(f"{job}.run", RunDocument, _run)
+        yield from parts.rule(f"{job}.config", JobConfigDocument, _config)
     yield from parts.rule("timetable", TimetableDocument, _timetable)
 
 
@@ -356,6 +360,13 @@ def _run(run: RunDocument, path: str) -> Problems:
         yield _problem(
             child_path(path, "stop.signal"), "unknown_choice", f"no signal {run.stop.signal} here"
         )
+
+
+def _config(config: JobConfigDocument, path: str) -> Problems:
+    size_bytes = len(encode((config.values, config.files)))
+    if size_bytes > CONFIG_BYTES_MAX:
+        told = f"it has {size_bytes} bytes as JSON, and {CONFIG_BYTES_MAX} at most may be delivered"
+        yield _problem(path, "too_large", told)
 
 
 def _is_given(value: msgspec.Struct, name: str) -> bool:
