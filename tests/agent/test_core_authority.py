@@ -114,6 +114,9 @@ def test_a_start_that_comes_after_the_fence_is_refused() -> None:
     bench.later(FENCE_AFTER_MS)
     assert answers(bench.hear(a_start())) == [("a-1/start/1", "refused", "agent_fenced")]
     assert bench.state.allocations == {}
+    bench.connect()
+    assert answers(bench.hear(a_start())) == [("a-1/start/1", "refused", "allocation_ended")]
+    assert bench.state.allocations == {}, "its refusal may have been heard"
 
 
 def test_work_begun_after_a_fence_is_fenced_again() -> None:

@@ -60,6 +60,8 @@ LEAST_ROLES: list[tuple[str, str, Role]] = [
     ("GET", "/v1/explain", Role.VIEWER),
     ("GET", "/v1/pending", Role.VIEWER),
     ("GET", "/v1/events", Role.VIEWER),
+    ("GET", "/v1/audit", Role.OPERATOR),
+    ("GET", "/v1/life", Role.VIEWER),
     ("POST", "/v1/leases", Role.LESSEE),
     ("GET", "/v1/leases", Role.VIEWER),
     ("GET", "/v1/leases/x", Role.VIEWER),

@@ -13,6 +13,7 @@ from typing import Final, Self, TypeVar, Unpack
 from hostler.client import bundle_calls, calls, streams
 from hostler.client.acquiring import acquire
 from hostler.client.bundle_client import BundleClient
+from hostler.client.http_transport import HttpTransport
 from hostler.client.lease import HeldLease
 from hostler.client.paging import PAGE_COUNT
 from hostler.client.questions import Questions
@@ -51,6 +52,7 @@ class Client(BundleClient, Questions):
         tls_ca: Path | None = None,
         timeout_ms: int = TIMEOUT_MS,
         retry_ms: int = RETRY_MS,
+        transport: Transport | None = None,
     ) -> None:
         """Make a client; nothing is connected yet.
 
@@ -60,8 +62,9 @@ class Client(BundleClient, Questions):
             tls_ca: Certificates to trust instead of the system's, as a PEM file.
             timeout_ms: Longest time for an answer.
             retry_ms: How long to try again while the server is away or overloaded; 0 for not.
+            transport: How requests get there, instead of all of the above.
         """
-        self._transport = Transport(
+        self._transport = transport or HttpTransport(
             url or os.environ.get(URL_VARIABLE) or URL_DEFAULT,
             token=token or os.environ.get(TOKEN_VARIABLE),
             tls_ca=tls_ca,

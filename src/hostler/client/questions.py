@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hostler.client import calls
-from hostler.client.paging import PAGE_COUNT, Paging
+from hostler.client.history import History
+from hostler.client.paging import PAGE_COUNT
 from hostler.wire.http import (
     BudgetLineView,
     ConfigView,
@@ -19,7 +20,7 @@ from hostler.wire.http import (
 )
 
 
-class Questions(Paging):
+class Questions(History):
     """The questions of a client."""
 
     async def status(self) -> StatusView:

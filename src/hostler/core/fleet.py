@@ -17,6 +17,7 @@ from hostler.core.tables import Table, Timers
 from hostler.core.wakes import wake_at_ms
 from hostler.model import (
     Allocation,
+    AuditEntry,
     Breaker,
     Budget,
     Bundle,
@@ -61,6 +62,7 @@ class Fleet:
 
     def __init__(self) -> None:
         self.allocations = Table(Allocation)
+        self.audit = Table(AuditEntry)
         self.breakers = Table(Breaker)
         self.bundles = Table(Bundle)
         self.budgets = Table(Budget)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, Final
 
+from hostler.core.audit import AuditIndex
 from hostler.core.debt_index import DebtIndex
 from hostler.core.keys import bundle_phase_key, tier_key
 from hostler.core.lease_index import LeaseIndex
@@ -18,6 +19,7 @@ from hostler.core.tables import SetIndex
 from hostler.core.uses import ReplaceIndex, UseIndex, offer_key
 from hostler.model import (
     Allocation,
+    AuditEntry,
     Budget,
     Bundle,
     Lease,
@@ -292,9 +294,12 @@ class Indexes(NodeIndexes, AllocationIndexes, ReplicaIndexes):
         self.commands_by_target = SetIndex[OutboxEntry](_command_bucket)
         """Buckets are `node:ID` for what an agent does and `provider:NAME` for the rest."""
         self.tokens_by_hash = SetIndex[Token](lambda t: t.sha256)
+        self.audit = AuditIndex()
+        """Entries of the audit by outcome, the oldest first."""
         self.spend = spend = SpendIndex()
         """What is used, runs, and is held, by what budgets are about."""
         self._by_kind: dict[str, tuple[_Follow, ...]] = {
+            AuditEntry.KIND: (self.audit.update,),
             Budget.KIND: (spend.update_budget, leases.waiting.update_budget),
             Meter.KIND: (spend.update_meter,),
             Node.KIND: (*self._node_follows, spend.update_node),

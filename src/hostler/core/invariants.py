@@ -11,6 +11,7 @@ from typing import Any
 
 from hostler.base.errors import Defect
 from hostler.core import (
+    audit,
     config_invariants,
     consolidation_invariants,
     lease_invariants,
@@ -28,6 +29,7 @@ from hostler.core.pool_invariants import Broken
 from hostler.core.slot_choice import slot_for
 from hostler.model import (
     Allocation,
+    AuditEntry,
     Breaker,
     Consolidation,
     Lease,
@@ -259,6 +261,7 @@ _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
     Rollout.KIND: _rollout,
     Shift.KIND: _shift,
     OutboxEntry.KIND: _command,
+    AuditEntry.KIND: audit.broken,
     Pool.KIND: pool_invariants.of_pool,
     Sizes.KIND: pool_invariants.of_sizes,
     Breaker.KIND: pool_invariants.of_breaker,
@@ -273,14 +276,34 @@ def _raise_if_broken(fleet: Fleet, records: Iterable[Record]) -> None:
             raise Defect(name, message, kind=record.KIND, key=record.key)
 
 
-def check_all(fleet: Fleet) -> None:
+def _is_history(record: Record) -> bool:
+    """Say whether a record is over, so that nothing but its own change could break it."""
+    match record:
+        case Node():
+            return record.phase is NodePhase.RETIRED
+        case Allocation():
+            return not record.is_live
+        case Lease():
+            return record.phase in (LeasePhase.SETTLED, LeasePhase.REFUSED)
+        case _:
+            return False
+
+
+def check_all(fleet: Fleet, *, is_history_left: bool = False) -> None:
     """Check every record.
+
+    Args:
+        fleet: The fleet.
+        is_history_left: Leave out what is over, which `check_changed` has seen when it ended.
 
     Raises:
         Defect: The first invariant found broken, with the record.
     """
     for kind in _CHECKS:
-        _raise_if_broken(fleet, fleet.tables[kind].in_order())
+        records: Iterable[Record] = fleet.tables[kind].in_order()
+        if is_history_left:
+            records = [each for each in records if not _is_history(each)]
+        _raise_if_broken(fleet, records)
     for meter in fleet.meters.in_order():
         for name, message in spend_invariants.of_meter(fleet, meter):
             raise Defect(name, message, kind=Meter.KIND, key=meter.key)

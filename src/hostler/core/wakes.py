@@ -16,6 +16,7 @@ from hostler.core import aging, limits, silence
 from hostler.core.spend_days import day_at
 from hostler.model import (
     Allocation,
+    AuditEntry,
     Breaker,
     Consolidation,
     Cooldown,
@@ -200,12 +201,17 @@ def _receipt(_fleet: Fleet, receipt: Receipt, _from_ms: int) -> int | None:
     return receipt.expires_at_ms
 
 
+def _audit(fleet: Fleet, entry: AuditEntry, _from_ms: int) -> int | None:
+    return entry.at_ms + (fleet.settings or _DEFAULTS).retention.audit_ms
+
+
 def _meter(fleet: Fleet, meter: Meter, _from_ms: int) -> int | None:
     return day_at(fleet, meter.as_of_ms).to_at_ms
 
 
 _BY_KIND: dict[str, Callable[[Fleet, Any, int], int | None]] = {
     Allocation.KIND: _allocation,
+    AuditEntry.KIND: _audit,
     Breaker.KIND: _breaker,
     Consolidation.KIND: _consolidation,
     Cooldown.KIND: _cooldown,

@@ -5,6 +5,7 @@ list of them; stores, journals and invariants go by it.
 """
 
 from hostler.model.allocation import Allocation
+from hostler.model.audit import AuditEntry
 from hostler.model.bundle import Bundle
 from hostler.model.calendar import TimeZone
 from hostler.model.command import OutboxEntry
@@ -29,6 +30,7 @@ KINDS: dict[str, type[Record]] = {
     kind.KIND: kind
     for kind in (
         Allocation,
+        AuditEntry,
         Breaker,
         Budget,
         Bundle,
@@ -59,6 +61,7 @@ KINDS: dict[str, type[Record]] = {
 __all__ = [
     "KINDS",
     "Allocation",
+    "AuditEntry",
     "Breaker",
     "Budget",
     "Bundle",

@@ -89,6 +89,16 @@ class Retention(Value, frozen=True, kw_only=True):
     """How long ended allocations, settled leases and retired nodes stay to be asked about."""
     decision_count_max: int = 10
     """Decisions kept in the trace of one replica."""
+    life_count_max: int = 200
+    """Events in the life of one node, replica, bundle or pool; they stay when `event_count_max`
+    has cut the stream of events back."""
+    lives_count_max: int = 200_000
+    """The same of all lives together, some 60 MB on disk."""
+    audit_ms: int = 7_776_000_000
+    """How long the audit goes back: ninety days, unless `audit_count_max` comes first."""
+    audit_count_max: int = 20_000
+    """Changes in the audit, about 10 MB of memory. Refusals are kept apart, a tenth as many, so
+    that whoever knocks cannot push out who acted."""
 
 
 class ProviderLimits(Value, frozen=True, kw_only=True):

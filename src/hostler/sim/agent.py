@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from hostler.agent.core.inputs import (
     AllocationKey,
     Input,
@@ -26,7 +28,7 @@ from hostler.agent.core.step import step
 from hostler.sim.effects import carry_out
 from hostler.sim.leased import LeasedCommands
 from hostler.sim.network import Connection
-from hostler.wire.agent import AgentMessage, Hello, JoinRequest, Welcome
+from hostler.wire.agent import AgentMessage, Hello, JoinRequest, StartAllocation, Welcome
 from hostler.wire.link import (
     LinkBroken,
     LinkOverflow,
@@ -239,6 +241,9 @@ class AgentProcess:
         session = self._session
         if session is not None:
             message = session.receive_from_server(text)
+            if isinstance(message, StartAllocation) and self.machine.rejects_starts:
+                # A launch that cannot be is what the core refuses by itself.
+                message = replace(message, launch=replace(message.launch, argv=[]))
             if message is not None:
                 self.take(MessageReceived(message=message))
             due = session.ack_due()

@@ -127,7 +127,7 @@ def _hold(fleet: Fleet, delta: Delta | None = None) -> None:
     try:
         if delta is not None:
             invariants.check_changed(fleet, delta)
-        invariants.check_all(fleet)
+        invariants.check_all(fleet, is_history_left=delta is not None)
     except Defect as defect:
         raise Violation(defect.code, defect.message, **defect.fields) from defect
 

@@ -17,6 +17,7 @@ from hostler.core.inputs import CommandFailed, Outcome, Succeeded
 from hostler.core.machine_fact import MachineFact
 from hostler.engine.provider_calls import STILL_STOPPING_MS
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
+from hostler.model.node import NoticeKind
 from hostler.sim.world import World
 
 ProviderCommand = LaunchMachine | StopMachine | CheckMachine | ListMachines
@@ -77,6 +78,9 @@ class CloudMachine:
         self.gone_at_ms: int | None = None
         self.listed_from_ms = born_at_ms
         self.is_stopping = False
+        self.notice: NoticeKind | None = None
+        self.ends_at_ms = 0
+        """When it is taken back, by the notice."""
 
     @property
     def exists(self) -> bool:
@@ -92,6 +96,8 @@ class CloudMachine:
             pool=self.pool,
             tier=self.tier,
             created_at_ms=self.born_at_ms,
+            notice=self.notice,
+            ends_at_ms=self.ends_at_ms,
         )
 
 

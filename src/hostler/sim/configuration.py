@@ -6,11 +6,15 @@ from typing import Final
 
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import ApplyConfiguration
+from hostler.core.services import NodeService
 from hostler.model import Budget
+from hostler.model.bundle import Job
 from hostler.model.calendar import Offset, TimeZone
 from hostler.model.consolidation import ConsolidationPolicy
+from hostler.model.launch import Launch
 from hostler.model.maintenance import MaintenancePlan
 from hostler.model.pool import Offer, Pool, Reliability, SpareTarget, Tier, TierKind
+from hostler.model.service import ServiceSpec
 from hostler.model.settings import (
     BronzeVictims,
     Preemption,
@@ -22,6 +26,7 @@ from hostler.model.shape import Capability, Shape
 from hostler.model.spend import Period, SpendCap
 from hostler.model.timetable import Timetable
 from hostler.sim.scenario import FleetPlan, PoolPlan, Range, SettingsPlan, TierPlan
+from hostler.sim.workloads.wishes import MESH
 from hostler.sim.world import WORLD_BEGINS_AT_MS
 
 FLEET_ID = "f-sim"
@@ -57,7 +62,18 @@ def configuration(request_id: str, plan: FleetPlan) -> ApplyConfiguration:
         settings=_settings(plan.settings, plan.pools[0].name),
         time_zones=(_UTC,),
         pools=tuple(_pool(pool) for pool in plan.pools),
+        services=tuple(_service(pool.name) for pool in plan.pools if pool.has_service),
         budgets=BUDGETS,
+    )
+
+
+def _service(pool: str) -> NodeService:
+    """Return the service of a pool's nodes; what it provides is asked for by some jobs."""
+    launch = Launch(argv=("serve",), stop_grace_ms=1_000)
+    return NodeService(
+        name=f"mesh-{pool}",
+        job=Job(name="mesh", launch=launch),
+        spec=ServiceSpec(pools=(pool,), provides=(Capability(name=MESH, count=8),)),
     )
 
 
@@ -147,6 +163,7 @@ def _tier(plan: TierPlan) -> Tier:
     )
     return Tier(
         name=plan.name,
+        zone=plan.zone,
         kind=TierKind.FIXED if is_fixed else TierKind.ELASTIC,
         provider="" if is_fixed else "cloud",
         reliability=Reliability.INTERRUPTIBLE if plan.is_interruptible else Reliability.RELIABLE,

@@ -127,7 +127,8 @@ def _role(history: History, fleet: Fleet, allocation: Allocation) -> Iterator[st
 
 def _rollouts(fleet: Fleet) -> Iterator[str]:
     for rollout in fleet.rollouts.in_order():
-        if rollout.is_under_way and not rollout.is_paused:
+        is_held = rollout.is_paused or "budget " in rollout.waits_for
+        if rollout.is_under_way and not is_held:
             yield f"rollout of {rollout.bundle_id} is {rollout.phase.value}: {rollout.waits_for}"
 
 
@@ -160,6 +161,7 @@ def _is_plain(bundle: Bundle, job: Job, replica: Replica) -> bool:
     """Say whether nothing but capacity and the rule about siblings decides about a place."""
     return (
         replica.reason is not Reason.BUNDLE_BROKEN
+        and bundle.service is None
         and bundle.is_primary_interruptible
         and not any(rule.is_required for rule in bundle.spread)
         and not bundle.is_gang
@@ -256,7 +258,7 @@ def _bundles(fleet: Fleet) -> Iterator[str]:
         if bundle.phase is not BundlePhase.ACTIVE:
             yield f"bundle {bundle.bundle_id} is {bundle.phase.value}"
             continue
-        for job in bundle.jobs:
+        for job in bundle.jobs if bundle.service is None else ():
             for index in range(bundle.replica_count):
                 if f"{bundle.bundle_id}/{job.name}/{index}" not in fleet.replicas:
                     yield f"bundle {bundle.bundle_id} lacks replica {job.name}/{index}"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, Literal
 
+from hostler.agent.core.inputs import NoticeRead
 from hostler.base.ids import MachineId
 from hostler.base.rng import Stream
 from hostler.engine.boundaries import Boundary
+from hostler.model.node import NoticeKind
 from hostler.sim.machine import Machine
 from hostler.sim.scenario import (
     BreakLinks,
@@ -19,6 +21,9 @@ from hostler.sim.scenario import (
     KillMachines,
     Partition,
     PauseAgents,
+    RejectStarts,
+    RestartEverything,
+    TakeBack,
 )
 from hostler.sim.workloads.rhythm import keep_doing
 
@@ -37,25 +42,8 @@ def let_go_wrong(history: History, fault: Fault) -> None:
     world = history.world
     kind = str(type(fault).__struct_config__.tag)
     rng = world.stream("fault", kind)
-    act: Callable[[], None]
-    match fault:
-        case CrashServer():
-            act = partial(_crash_server, history, rng, fault)
-        case Partition():
-            act = partial(_partition, history, rng, fault)
-        case BreakLinks():
-            act = partial(_break_link, history, rng)
-        case KillMachines():
-            act = partial(_kill_machine, history, rng, fault)
-        case CrashAgents():
-            act = partial(_crash_agent, history, rng, fault)
-        case PauseAgents():
-            act = partial(_pause_agent, history, rng, fault)
-        case JumpClock():
-            act = partial(_jump_clock, history, rng, fault)
-        case _:
-            assert_never(fault)
-    keep_doing(world, rng, fault.per_hour, act)
+    act = _ACTS[type(fault)]
+    keep_doing(world, rng, fault.per_hour, partial(act, history, rng, fault))
 
 
 def _crash_server(history: History, rng: Stream, fault: CrashServer) -> None:
@@ -101,7 +89,7 @@ def _any_running(history: History, rng: Stream) -> Machine | None:
     return rng.choice(running) if running else None
 
 
-def _break_link(history: History, rng: Stream) -> None:
+def _break_link(history: History, rng: Stream, _: BreakLinks) -> None:
     machine = _any_running(history, rng)
     if machine is not None and machine.agent is not None:
         connection = machine.agent.connection
@@ -153,3 +141,55 @@ def _jump_clock(history: History, rng: Stream, fault: JumpClock) -> None:
     by_ms = rng.between(*fault.forward_ms) if is_forward else -rng.between(*fault.backward_ms)
     history.world.probe("server.clock_jumped")
     history.server.jump_clock(by_ms)
+
+
+def _take_back(history: History, rng: Stream, fault: TakeBack) -> None:
+    """Tell the agent, or whoever asks the provider, that a machine is wanted back; then end it."""
+    machine = _any_running(history, rng)
+    known = None if machine is None else history.cloud.machines.get(MachineId(machine.machine_id))
+    if machine is None or known is None:
+        return
+    left_ms = rng.between(*fault.notice_ms)
+    is_false, is_by_agent = rng.chance(fault.false_ppm), rng.chance(500_000)
+    history.world.probe("machine.noticed")
+    if is_by_agent and machine.agent is not None:
+        kind: Literal["rebalance", "terminate"] = "rebalance" if is_false else "terminate"
+        machine.agent.take(NoticeRead(kind=kind, left_ms=left_ms))
+    else:
+        known.notice = NoticeKind.REBALANCE if is_false else NoticeKind.TERMINATE
+        known.ends_at_ms = history.world.now_ms + left_ms
+    if not is_false:
+        history.world.after(left_ms, history.cloud.end, known, "taken back")
+
+
+def _reject_starts(history: History, rng: Stream, fault: RejectStarts) -> None:
+    machine = _any_running(history, rng)
+    if machine is not None:
+        history.world.probe("agent.rejects")
+        machine.rejects_until_ms = history.world.now_ms + rng.between(*fault.for_ms)
+
+
+def _restart_everything(history: History, rng: Stream, fault: RestartEverything) -> None:
+    history.world.probe("world.restarted")
+    history.server.crash("the power has failed")
+    own = history.hardware.own()
+    for machine in history.hardware.running():
+        if machine in own:
+            machine.die()
+            history.world.after(rng.between(*fault.off_ms), machine.boot)
+        else:
+            machine.crash_agent()
+
+
+_ACTS: dict[type[Fault], Callable[[History, Stream, Any], None]] = {
+    BreakLinks: _break_link,
+    CrashAgents: _crash_agent,
+    CrashServer: _crash_server,
+    JumpClock: _jump_clock,
+    KillMachines: _kill_machine,
+    Partition: _partition,
+    PauseAgents: _pause_agent,
+    RejectStarts: _reject_starts,
+    RestartEverything: _restart_everything,
+    TakeBack: _take_back,
+}

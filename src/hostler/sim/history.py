@@ -135,7 +135,8 @@ class History:
         for workload in self.scenario.workload:
             match workload:
                 case SubmitBundles():
-                    Submitters(self.client, self.truth, workload, pools).begin()
+                    has_mesh = any(pool.has_service for pool in self.scenario.fleet.pools)
+                    Submitters(self.client, self.truth, workload, pools, has_mesh=has_mesh).begin()
                 case AcquireLeases():
                     Lessees(self.client, workload, lease_ms_by_pool).begin()
                 case OperateNodes():
@@ -172,6 +173,8 @@ class History:
         self.server.doomed_at = None
         self.hardware.set_plan(machine.CALM)
         self.network.heal_all()
+        for machine_ in self.hardware.running():
+            machine_.rejects_until_ms = 0
         for own in self.hardware.own():
             own.boot()
         self.configurers.settle()

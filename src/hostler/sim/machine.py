@@ -121,6 +121,7 @@ class Machine:
         self.agent: AgentProcess | None = None
         self.supervisor_by_key: dict[AllocationKey, Supervisor] = {}
         self.leased_by_request: dict[str, tuple[LeaseKey, LeasedProcess]] = {}
+        self.rejects_until_ms = 0
         self._clock_offset_ms = self.rng.between(-3_600_000, 3_600_000)
         self._pid = 100
         self._is_fence_watched = False
@@ -128,6 +129,11 @@ class Machine:
     def clock_ms(self) -> int:
         """Return the machine's own time, which is nobody else's."""
         return self.world.now_ms + self._clock_offset_ms
+
+    @property
+    def rejects_starts(self) -> bool:
+        """Its agent refuses all that it is to start, as where a device has gone."""
+        return self.world.now_ms < self.rejects_until_ms
 
     def next_pid(self) -> int:
         """Return a process id."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from hostler.core.asking import Request
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import (
     AcquireLease,
@@ -17,7 +18,6 @@ from hostler.core.inputs import (
     DrainNode,
     LabelNode,
     ReleaseLease,
-    Request,
     SubmitBundle,
     UncordonNode,
 )
@@ -26,6 +26,8 @@ from hostler.core.replies import Accepted, Result
 from hostler.model.bundle import BundlePhase, Job
 from hostler.model.lease import LeasePhase
 from hostler.model.node import NodePhase
+from hostler.model.pool import Tier
+from hostler.model.shape import Shape
 from hostler.sim.world import Violation
 
 Holds = Callable[[Fleet], bool]
@@ -152,8 +154,17 @@ def _is_old(fleet: Fleet, since_at_ms: int) -> bool:
 def _is_configured(fleet: Fleet, request: ApplyConfiguration) -> bool:
     for asked in request.pools:
         pool = fleet.pools.get(asked.name)
-        if pool is None or pool.is_enabled != asked.is_enabled or pool.tiers != asked.tiers:
+        if pool is None or pool.is_enabled != asked.is_enabled:
+            return False
+        if [_as_asked(tier) for tier in pool.tiers] != [_as_asked(tier) for tier in asked.tiers]:
             return False
         if (pool.warm_count, pool.spare_count) != (asked.warm_count, asked.spare_count):
             return False
     return True
+
+
+def _as_asked(tier: Tier) -> Tier:
+    """Return a tier without what services add to that of which its machines are made."""
+    return replace(
+        tier, offers=tuple(replace(each, shape=Shape(), provided=()) for each in tier.offers)
+    )

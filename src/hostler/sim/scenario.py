@@ -35,6 +35,7 @@ class TierPlan(_Part, frozen=True, kw_only=True):
     """Of one node."""
     is_interruptible: bool = False
     boot_ms: int = 60_000
+    zone: str = ""
     edition: int = 0
     """Of the provider's options; another one makes other machines."""
 
@@ -57,6 +58,8 @@ class PoolPlan(_Part, frozen=True, kw_only=True):
     use_count_max: int | None = None
     has_clean_up: bool = False
     launch_count_max: int = 5
+    has_service: bool = False
+    """A node service runs on each of its nodes."""
     is_saving: bool = False
     """Machines that are little used are emptied."""
 
@@ -107,8 +110,13 @@ class SubmitBundles(_Part, frozen=True, kw_only=True, tag="submit_bundles", tag_
     """Versions that crash as soon as they run."""
     steers_per_hour: int = 60
     """How often somebody stops, starts or resets a job, or steers a rollout."""
+    configs_per_hour: int = 0
+    """How often somebody changes nothing but what the jobs of a bundle work by; 0: they have no
+    such thing."""
     gang_ppm: int = 150_000
     """Bundles that start whole or not at all."""
+    wishes_ppm: int = 0
+    """Bundles and jobs that wish something about their neighbours, domains or nodes."""
 
 
 class AcquireLeases(_Part, frozen=True, kw_only=True, tag="acquire_leases", tag_field="kind"):
@@ -128,6 +136,8 @@ class OperateNodes(_Part, frozen=True, kw_only=True, tag="operate_nodes", tag_fi
 
     per_hour: int = 30
     retire_ppm: int = 300_000
+    labels_ppm: int = 0
+    """How often a node is given a label instead."""
 
 
 class ChangeConfiguration(
@@ -205,7 +215,43 @@ class JumpClock(_Part, frozen=True, kw_only=True, tag="jump_clock", tag_field="k
     backward_ms: Range = (1, 30_000)
 
 
-Fault = CrashServer | Partition | BreakLinks | KillMachines | CrashAgents | PauseAgents | JumpClock
+class TakeBack(_Part, frozen=True, kw_only=True, tag="take_back", tag_field="kind"):
+    """The provider wants a machine back: it says so, to the agent or in its lists, and ends it."""
+
+    per_hour: int = 12
+    notice_ms: Range = (0, 120_000)
+    false_ppm: int = 200_000
+    """Notices that only recommend to leave."""
+
+
+class RejectStarts(_Part, frozen=True, kw_only=True, tag="reject_starts", tag_field="kind"):
+    """An agent refuses all that it is to start, for a while."""
+
+    per_hour: int = 12
+    for_ms: Range = (5_000, 120_000)
+
+
+class RestartEverything(
+    _Part, frozen=True, kw_only=True, tag="restart_everything", tag_field="kind"
+):
+    """The power fails: server, agents and the operator's machines all begin anew."""
+
+    per_hour: int = 4
+    off_ms: Range = (1_000, 60_000)
+
+
+Fault = (
+    CrashServer
+    | Partition
+    | BreakLinks
+    | KillMachines
+    | CrashAgents
+    | PauseAgents
+    | JumpClock
+    | TakeBack
+    | RejectStarts
+    | RestartEverything
+)
 
 
 class Phases(_Part, frozen=True, kw_only=True):

@@ -73,6 +73,8 @@ class Supervisor:
         machine.truth.job_began(self._job)
         self.view = ProcessView(pid=machine.next_pid(), started_at_ms=machine.clock_ms())
         self._tell(self)
+        if self.start.config is not None:
+            self.configure(self.start.config.number)
         world = machine.world
         if BROKEN_ARGUMENT in self.start.launch.argv:
             world.after(1_000, self._exit_by_itself)
@@ -93,8 +95,6 @@ class Supervisor:
     def _warm(self) -> None:
         if self.is_running:
             self.is_warm = True
-            if self.start.config is not None:
-                self._apply(self.start.config.number)
             if isinstance(self.start.launch.readiness, SdNotifyReadiness):
                 self._change(is_ready=True)
 

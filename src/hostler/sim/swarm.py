@@ -31,10 +31,13 @@ from hostler.sim.scenario import (
     PauseAgents,
     Phases,
     PoolPlan,
+    RejectStarts,
+    RestartEverything,
     RestNowAndThen,
     Scenario,
     SettingsPlan,
     SubmitBundles,
+    TakeBack,
     TierPlan,
     Workload,
 )
@@ -62,7 +65,7 @@ def draw(seed: int) -> Scenario:
     return Scenario(
         title=f"swarm {seed}",
         fleet=FleetPlan(
-            pools=_saving(stream("saving"), _pools(stream("pools"))),
+            pools=_saving(stream("saving"), _pools(stream)),
             settings=_worked_on(stream("maintenance"), _settings(stream("settings"))),
         ),
         workload=_workload(stream),
@@ -112,15 +115,17 @@ def _settings(rng: Stream) -> SettingsPlan:
     )
 
 
+def _pools(stream: StreamOf) -> tuple[PoolPlan, ...]:
+    rng, services = stream("pools"), stream("services")
+    pools = [_pool(rng, name) for name in ("p", "q")[: rng.between(1, 2)]]
+    return tuple(replace(pool, has_service=services.chance(200_000)) for pool in pools)
+
+
 def _worked_on(rng: Stream, settings: SettingsPlan) -> SettingsPlan:
     if rng.chance(700_000):
         return settings
     begin_ms = rng.between(60, 150) * 1_000
     return replace(settings, maintenance_ms=(begin_ms, begin_ms + rng.between(10, 80) * 1_000))
-
-
-def _pools(rng: Stream) -> tuple[PoolPlan, ...]:
-    return tuple(_pool(rng, name) for name in ("p", "q")[: rng.between(1, 2)])
 
 
 def _saving(rng: Stream, pools: tuple[PoolPlan, ...]) -> tuple[PoolPlan, ...]:
@@ -133,12 +138,15 @@ def _pool(rng: Stream, name: str) -> PoolPlan:
     tiers: list[TierPlan] = []
     capacity = rng.choice((4, 8))
     if has_own:
-        tiers.append(TierPlan(name="own", machine_count=rng.between(1, 4), capacity=capacity))
+        tiers.append(
+            TierPlan(name="own", machine_count=rng.between(1, 4), capacity=capacity, zone="here")
+        )
     if has_cloud:
         is_interruptible = rng.chance(300_000)
         tiers.append(
             TierPlan(
                 name="cloud",
+                zone="there",
                 node_count_max=rng.between(3, 8),
                 capacity=capacity,
                 is_interruptible=is_interruptible,
@@ -175,6 +183,8 @@ def _workload(stream: StreamOf) -> tuple[Workload, ...]:
                 keeps_ppm=rng.choice((0, 200_000, 1_000_000)),
                 required_spread_ppm=_perhaps(rng, 300_000),
                 broken_ppm=_perhaps(stream("broken_versions"), 300_000),
+                wishes_ppm=_perhaps(stream("bundle_wishes"), 600_000),
+                configs_per_hour=stream("job_configs").choice((0, 0, 60, 300)),
             )
         )
     rng = stream("acquire_leases")
@@ -190,7 +200,8 @@ def _workload(stream: StreamOf) -> tuple[Workload, ...]:
         )
     rng = stream("operate_nodes")
     if rng.chance(500_000):
-        found.append(OperateNodes(per_hour=rng.choice((10, 60))))
+        labels_ppm = _perhaps(stream("node_labels"), 500_000)
+        found.append(OperateNodes(per_hour=rng.choice((10, 60)), labels_ppm=labels_ppm))
     rng = stream("change_configuration")
     if rng.chance(400_000):
         found.append(ChangeConfiguration(per_hour=rng.choice((4, 20))))
@@ -209,6 +220,9 @@ def _faults(stream: StreamOf) -> tuple[Fault, ...]:
         _crash_agents(stream("crash_agents")),
         _jump_clock(stream("jump_clock")),
         _pause_agents(stream("pause_agents")),
+        _take_back(stream("take_back")),
+        _reject_starts(stream("reject_starts")),
+        _restart_everything(stream("restart_everything")),
     )
     return tuple(fault for fault in drawn if fault is not None)
 
@@ -251,6 +265,21 @@ def _pause_agents(rng: Stream) -> Fault | None:
         return None
     pause_ms = (1_000, rng.choice((20_000, 120_000)))
     return PauseAgents(per_hour=rng.choice((20, 60)), pause_ms=pause_ms)
+
+
+def _take_back(rng: Stream) -> Fault | None:
+    if rng.chance(700_000):
+        return None
+    notice_ms = (0, rng.choice((5_000, 120_000)))
+    return TakeBack(per_hour=rng.choice((10, 40)), notice_ms=notice_ms)
+
+
+def _reject_starts(rng: Stream) -> Fault | None:
+    return RejectStarts(per_hour=rng.choice((10, 40))) if rng.chance(250_000) else None
+
+
+def _restart_everything(rng: Stream) -> Fault | None:
+    return RestartEverything(per_hour=rng.choice((4, 12))) if rng.chance(200_000) else None
 
 
 def _cloud(rng: Stream) -> CloudPlan:

@@ -118,6 +118,7 @@ def test_every_problem_is_named_and_nothing_is_changed(stable: NewStable) -> Non
         ({"list_every_ms": 10}, "settings.list_every_ms"),
         ({"brake_window_ms": 10**7}, "settings.retention.ended_ms"),
         ({"recovery": RecoveryLimits(restart_count_max=-1)}, "settings.recovery.restart_count_max"),
+        ({"retention": Retention(audit_count_max=0)}, "settings.retention.audit_count_max"),
         ({"retention": Retention(event_count_max=0)}, "settings.retention.event_count_max"),
     ],
 )

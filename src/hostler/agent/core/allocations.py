@@ -79,11 +79,14 @@ def _start(turn: Turn, command: StartAllocation) -> None:
     if command.epoch <= state.ended_allocation_epochs.get(command.allocation_id, -1):
         turn.answer(command.command_id, "refused", "allocation_ended", "it was ended before")
         return
+    # What is refused must not run when the same start comes once more, after its refusal was heard.
     if state.closing is not None:
+        bury(state.ended_allocation_epochs, command.allocation_id, command.epoch)
         turn.answer(command.command_id, "refused", "agent_stopping", "the agent is about to end")
         return
     if state.is_fenced:
         # It was under way when the authority ran out; by now it may be somebody else's.
+        bury(state.ended_allocation_epochs, command.allocation_id, command.epoch)
         turn.answer(command.command_id, "refused", "agent_fenced", "the authority has run out")
         return
     allocation = Allocation(

@@ -72,9 +72,7 @@ async def submit_one(request: HttpRequest) -> Response[bytes]:
     api, caller = api_of(request), caller_of(request)
     document, query = await bundle_document(request), Query(request)
     submission = replace(
-        submit_bundle(
-            document, now_ms=api.engine.clock.now_ms(), **common(request, caller.principal)
-        ),
+        submit_bundle(document, now_ms=api.engine.clock.now_ms(), **common(request, caller)),
         if_generation=query.number("if_generation", most=REVISION_MAX),
     )
     at = query.number("at", most=REVISION_MAX)
@@ -140,9 +138,7 @@ async def delete_one(request: HttpRequest) -> Response[bytes]:
     bundle_id = path_text(request, "bundle_id")
     api, caller = api_of(request), caller_of(request)
     before = await _view(api, bundle_id)
-    await submit(
-        api, DeleteBundle(bundle_id=BundleId(bundle_id), **common(request, caller.principal))
-    )
+    await submit(api, DeleteBundle(bundle_id=BundleId(bundle_id), **common(request, caller)))
     found = api.engine.peek(Bundle.KIND, bundle_id)
     return answer(before if found is None else await _after(api, bundle_id, before), 202)
 
@@ -175,7 +171,7 @@ async def start_job(request: HttpRequest) -> Response[bytes]:
     api, caller = api_of(request), caller_of(request)
     await submit(
         api,
-        StartJob(bundle_id=BundleId(bundle_id), job=job, **common(request, caller.principal)),
+        StartJob(bundle_id=BundleId(bundle_id), job=job, **common(request, caller)),
     )
     return answer(await _view(api, bundle_id))
 
@@ -198,7 +194,7 @@ async def stop_job(request: HttpRequest) -> Response[bytes]:
     api, caller = api_of(request), caller_of(request)
     await submit(
         api,
-        StopJob(bundle_id=BundleId(bundle_id), job=job, **common(request, caller.principal)),
+        StopJob(bundle_id=BundleId(bundle_id), job=job, **common(request, caller)),
     )
     return answer(await _view(api, bundle_id))
 
@@ -218,9 +214,7 @@ async def reset_one(request: HttpRequest) -> Response[bytes]:
     """Restart histories and avoided nodes go; broken and dropped replicas are placed again."""
     bundle_id = path_text(request, "bundle_id")
     api, caller = api_of(request), caller_of(request)
-    await submit(
-        api, ResetBundle(bundle_id=BundleId(bundle_id), **common(request, caller.principal))
-    )
+    await submit(api, ResetBundle(bundle_id=BundleId(bundle_id), **common(request, caller)))
     return answer(await _view(api, bundle_id))
 
 
@@ -299,7 +293,7 @@ async def reset_replica(request: HttpRequest) -> Response[bytes]:
         ResetBundle(
             bundle_id=BundleId(path_text(request, "bundle_id")),
             replica_id=ReplicaId(key),
-            **common(request, caller.principal),
+            **common(request, caller),
         ),
     )
     return await _replica_view(request, key)

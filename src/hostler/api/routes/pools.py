@@ -105,7 +105,7 @@ async def retry(request: HttpRequest) -> Response[bytes]:
     """Forgets failed boots, and pauses of the pool's offers and providers."""
     name = path_text(request, "name")
     api, caller = api_of(request), caller_of(request)
-    await submit(api, RetryGrowth(pool=name, **common(request, caller.principal)))
+    await submit(api, RetryGrowth(pool=name, **common(request, caller)))
 
     def read(fleet: Fleet) -> PoolView | None:
         found = fleet.pools.get(name)

@@ -144,7 +144,7 @@ def start_job(txn: Txn, one: StartJob) -> None:
         word = {job.name: True} if is_off_by_itself else {}
         kept = {name: said for name, said in bundle.switched.items() if name != job.name}
         txn.change(bundle, switched={**kept, **word})
-        _tell(txn, EventKind.JOB_STARTED, one, job.name)
+        txn.emit(EventKind.JOB_STARTED, _about(one), job=job.name)
     cleared = [_clear(txn, replica) for replica in _replicas(txn, bundle, job.name)]
     txn.accept(one.request_id, bundle.bundle_id, is_repeat=not (is_needed or any(cleared)))
 
@@ -160,7 +160,7 @@ def stop_job(txn: Txn, one: StopJob) -> None:
     is_repeat = bundle.switched.get(job.name) is False
     if not is_repeat:
         txn.change(bundle, switched={**bundle.switched, job.name: False})
-        _tell(txn, EventKind.JOB_STOPPED, one, job.name)
+        txn.emit(EventKind.JOB_STOPPED, _about(one), job=job.name)
     txn.accept(one.request_id, bundle.bundle_id, is_repeat=is_repeat)
 
 
@@ -223,8 +223,8 @@ def _replicas(txn: Txn, bundle: Bundle, job: str | None = None) -> list[Replica]
     return [each for each in found if job is None or each.job == job]
 
 
-def _tell(txn: Txn, kind: EventKind, one: StartJob | StopJob, job: str) -> None:
-    txn.emit(kind, {"bundle": one.bundle_id, "principal": one.principal}, job=job)
+def _about(one: StartJob | StopJob) -> dict[str, str]:
+    return {"bundle": one.bundle_id, "principal": one.principal}
 
 
 def _job(txn: Txn, one: StartJob | StopJob) -> Job | None:

@@ -96,6 +96,10 @@ def _settings(settings: FleetSettings) -> Iterator[Problem]:
         ("journal_count_max", 1),
         ("ended_ms", 0),
         ("decision_count_max", 1),
+        ("life_count_max", 1),
+        ("lives_count_max", 1),
+        ("audit_ms", 0),
+        ("audit_count_max", 1),
     ):
         yield from _at_least(f"{at}.retention.{name}", getattr(retention, name), least)
     yield from _silence(at, settings)

@@ -19,6 +19,7 @@ from hostler.core.inputs import SubmitBundle
 from hostler.engine.time_zones import read_time_zones
 from hostler.engine.translate.disruption import budget_zones, disruption_budgets
 from hostler.engine.translate.where import affinities, node_rules, spread_rule
+from hostler.model.audit import Origin
 from hostler.model.bundle import Fallback, Job, OnFailure, RolloutPolicy
 from hostler.model.calendar import TimeZone, Weekday, Window
 from hostler.model.launch import (
@@ -62,6 +63,7 @@ def submit_bundle(
     request_id: str,
     principal: str,
     idempotency_key: str = "",
+    origin: Origin | None = None,
     now_ms: int = 0,
 ) -> SubmitBundle:
     """Read a checked document; `now_ms` says which years of its time zone are looked up."""
@@ -72,6 +74,7 @@ def submit_bundle(
         request_id=request_id,
         principal=principal,
         idempotency_key=idempotency_key,
+        origin=origin,
         bundle_id=BundleId(document.bundle),
         pool=document.pool,
         jobs=tuple(_job(job, document.where) for job in document.jobs),

@@ -24,6 +24,7 @@ from hostler.engine.translate.disruption import budget_zones, disruption_budgets
 from hostler.engine.translate.maintenance import maintenance_plans, maintenance_zones
 from hostler.engine.translate.services import node_service
 from hostler.model import Budget, Pool
+from hostler.model.audit import Origin
 from hostler.model.calendar import Weekday, Window
 from hostler.model.pool import (
     Band,
@@ -118,12 +119,14 @@ def apply_configuration(
     request_id: str,
     principal: str,
     idempotency_key: str = "",
+    origin: Origin | None = None,
 ) -> ApplyConfiguration:
     """Read a checked document. An id is made up if it has none; the core uses it once only."""
     return ApplyConfiguration(
         request_id=request_id,
         principal=principal,
         idempotency_key=idempotency_key,
+        origin=origin,
         fleet_id=document.fleet.id or new_fleet_id(),
         settings=_settings(document.fleet, now_ms),
         pools=tuple(_pool(name, pool) for name, pool in sorted(document.pools.items())),
@@ -183,6 +186,10 @@ def _settings(document: FleetDocument, now_ms: int) -> FleetSettings:
             journal_count_max=retention.journal_max,
             ended_ms=duration_ms(retention.ended),
             decision_count_max=retention.decisions_max,
+            life_count_max=retention.life_max,
+            lives_count_max=retention.lives_max,
+            audit_ms=duration_ms(retention.audit),
+            audit_count_max=retention.audit_max,
         ),
         spend=_spend(document.spend),
     )

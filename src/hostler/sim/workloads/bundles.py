@@ -43,6 +43,7 @@ from hostler.sim.scenario import SubmitBundles
 from hostler.sim.supervisor import BROKEN_ARGUMENT
 from hostler.sim.truth import Truth
 from hostler.sim.workloads.rhythm import keep_wanting
+from hostler.sim.workloads.wishes import wishes_of_bundle, with_wishes
 
 STOP_GRACE_MS = 4_000
 """Of every job; scenarios leave so much time between fencing and loss."""
@@ -58,15 +59,24 @@ class Submitters:
     """One plan's people."""
 
     def __init__(
-        self, client: Client, truth: Truth, plan: SubmitBundles, pools: tuple[str, ...]
+        self,
+        client: Client,
+        truth: Truth,
+        plan: SubmitBundles,
+        pools: tuple[str, ...],
+        *,
+        has_mesh: bool = False,
     ) -> None:
         self._truth = truth
         self._client = client
         self._plan = plan
         self._pools = pools
+        self._has_mesh = has_mesh
         self._rng = client.world.stream("workload", "bundles")
         self._life_rng = client.world.stream("workload", "bundle_life")
         """Of everything about bundles that run: apart, so that adding to it moves nothing else."""
+        self._wish_rng = client.world.stream("workload", "bundle_wishes")
+        """Of what they wish about where they are; apart for the same reason."""
         self._config_rng = client.world.stream("workload", "bundle_config")
         self._last: dict[str, SubmitBundle] = {}
         """What was last asked for, by bundle."""
@@ -78,7 +88,9 @@ class Submitters:
         keep_wanting(self._client.world, self._rng, self._plan.bundles_per_hour, self._act)
         steers_per_hour = self._plan.steers_per_hour
         keep_wanting(self._client.world, self._life_rng, steers_per_hour, self._steer)
-        keep_wanting(self._client.world, self._config_rng, steers_per_hour, self._configure)
+        configs_per_hour = self._plan.configs_per_hour
+        if configs_per_hour:
+            keep_wanting(self._client.world, self._config_rng, configs_per_hour, self._configure)
 
     def _act(self) -> None:
         rng = self._rng
@@ -115,7 +127,7 @@ class Submitters:
 
     def _config(self, *, likely_ppm: int) -> JobConfig | None:
         rng = self._config_rng
-        if not rng.chance(likely_ppm):
+        if not self._plan.configs_per_hour or not rng.chance(likely_ppm):
             return None
         return JobConfig(values_json=f'{{"tone":{rng.below(5)}}}')
 
@@ -166,7 +178,6 @@ class Submitters:
             jobs=jobs,
             replica_count=replica_count,
             fallback_pools=fallback_pools,
-            spread=spread if is_spread else (),
             is_primary_interruptible=not is_spread,
             rollout=policy,
             timetable=timetable,
@@ -174,8 +185,16 @@ class Submitters:
             fallback=fallback,
             is_gang=is_gang,
             is_backup_promoted=int(name[1:]) % 3 == 0,
+            **self._wishes(name, spread if is_spread else ()),
         )
         self._client.ask(lambda request_id: replace(asked, request_id=request_id))
+
+    def _wishes(self, name: str, spread: tuple[SpreadRule, ...]) -> dict[str, Any]:
+        given: dict[str, Any] = {"spread": spread}
+        if self._wish_rng.chance(self._plan.wishes_ppm):
+            self._client.world.probe("people.wished")
+            given.update(wishes_of_bundle(self._wish_rng, name))
+        return given
 
     def _policy(self) -> RolloutPolicy:
         rng = self._life_rng
@@ -205,7 +224,7 @@ class Submitters:
         is_broken = self._life_rng.chance(plan.broken_ppm)
         is_kept = rng.chance(plan.keeps_ppm)
         needs_input = rng.chance(100_000)
-        return Job(
+        job = Job(
             name=name,
             launch=Launch(
                 argv=("work", *((BROKEN_ARGUMENT,) if is_broken else ())),
@@ -223,6 +242,10 @@ class Submitters:
             can_overlap=can_overlap,
             config=self._config(likely_ppm=300_000),
         )
+        if self._wish_rng.chance(plan.wishes_ppm):
+            wishes = with_wishes(self._wish_rng, job, has_mesh=self._has_mesh)
+            job = replace(job, **wishes)
+        return job
 
     def _readiness(self) -> Readiness:
         match self._rng.below(4):

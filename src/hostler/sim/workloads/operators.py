@@ -5,14 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import AnyRequest, CordonNode, DrainNode, UncordonNode
+from hostler.core.inputs import AnyRequest, CordonNode, DrainNode, LabelNode, UncordonNode
 from hostler.core.replies import Accepted, Result
+from hostler.model import Node
 from hostler.model.node import NodePhase
 from hostler.sim.client import Client
 from hostler.sim.configuration import configuration
 from hostler.sim.scenario import ChangeConfiguration, FleetPlan, OperateNodes, PoolPlan, TierPlan
 from hostler.sim.server import Server
 from hostler.sim.workloads.rhythm import keep_wanting
+from hostler.sim.workloads.wishes import RACK, RACKS
 
 
 class NodeOperators:
@@ -23,6 +25,7 @@ class NodeOperators:
         self._server = server
         self._plan = plan
         self._rng = client.world.stream("workload", "operators")
+        self._label_rng = client.world.stream("workload", "labels")
 
     def begin(self) -> None:
         """Begin to operate."""
@@ -38,6 +41,9 @@ class NodeOperators:
             return
         node = self._rng.choice(nodes)
         rng = self._rng
+        if self._label_rng.chance(self._plan.labels_ppm):
+            self._label(node)
+            return
         is_closed = node.cordon is not None or node.drain is not None
         choice = rng.below(100)
         deadline_ms = rng.between(5_000, 120_000)
@@ -58,6 +64,18 @@ class NodeOperators:
             return msgspec.convert({**common, **drain}, DrainNode)
 
         self._client.ask(make)
+
+    def _label(self, node: Node) -> None:
+        rack = self._label_rng.choice(("", *RACKS))
+        self._client.world.probe("operator.labelled")
+        self._client.ask(
+            lambda request_id: LabelNode(
+                request_id=request_id,
+                principal="operator",
+                node_id=node.node_id,
+                labels={RACK: rack},
+            )
+        )
 
 
 class Configurers:

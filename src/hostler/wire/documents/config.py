@@ -114,6 +114,14 @@ class RetentionDocument(Document, frozen=True, kw_only=True):
     """How long ended allocations, settled leases and retired nodes can be asked about."""
     decisions_max: CountFromOne = 10
     """Placement decisions kept per replica."""
+    life_max: CountFromOne = 200
+    """Events kept in the life of one node, replica, bundle or pool, whatever else happens."""
+    lives_max: CountFromOne = 200_000
+    """The same of all lives together."""
+    audit: Duration = "90d"
+    """How long the audit goes back."""
+    audit_max: CountFromOne = 20_000
+    """Changes that it holds at most; refusals are kept apart, a tenth as many."""
 
 
 class ProviderDocument(Document, frozen=True, kw_only=True):

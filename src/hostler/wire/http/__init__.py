@@ -4,6 +4,7 @@ Instants are `*_at_ms`, durations `*_ms`, money `*_microusd`. Phases and reasons
 that an older client can show what a newer server says.
 """
 
+from hostler.wire.http.audit import AuditView
 from hostler.wire.http.bundles import (
     AffinityView,
     AllocationView,
@@ -77,6 +78,7 @@ from hostler.wire.http.leases import (
     RunSignal,
     RunStart,
 )
+from hostler.wire.http.life import LifeView, PhaseView
 from hostler.wire.http.maintenance import (
     MaintainedNodeView,
     MaintenancePage,
@@ -128,6 +130,7 @@ __all__ = [
     "AffinityView",
     "AllocationView",
     "AttemptView",
+    "AuditView",
     "BootFailureView",
     "BudgetLineView",
     "BudgetStateView",
@@ -167,6 +170,7 @@ __all__ = [
     "LeasePlanView",
     "LeaseView",
     "LeftView",
+    "LifeView",
     "MaintainedNodeView",
     "MaintenancePage",
     "MaintenanceView",
@@ -180,6 +184,7 @@ __all__ = [
     "Page",
     "PendingGroupView",
     "PendingView",
+    "PhaseView",
     "PlanView",
     "PlannedReplica",
     "PoolView",
