@@ -141,6 +141,7 @@ class NodeIndexes:
         """By pool: those that are left alone, or on probation."""
         uses = UseIndex()
         self.nodes_by_use = uses.by_use
+        self.nodes_spare_for = uses.spares_by_band
         self.nodes_incoming = uses.incoming
         self.nodes_idle_by_offer = uses.idle_by_offer
         self.nodes_warm_launched = uses.warm_launched

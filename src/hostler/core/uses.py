@@ -9,6 +9,7 @@ from typing import Final
 from hostler.core.tables import Buckets, Line, Order
 from hostler.model import Node
 from hostler.model.node import Health, NodePhase, Origin
+from hostler.model.pool import Band
 
 
 class Use(StrEnum):
@@ -53,7 +54,13 @@ def offer_key(pool: str, tier: str, offer: str) -> str:
     return f"{pool}/{tier}/{offer}"
 
 
+def spare_key(pool: str, band: Band | None) -> str:
+    """Return the bucket of one pool's spares for one band, or for gold and silver."""
+    return f"{pool}/{band}"
+
+
 _INCOMING: Final = (Use.INCOMING,)
+_SPARES: Final = (Use.SPARE, Use.INCOMING_SPARE)
 _IDLE: Final = (Use.WARM, Use.SPARE)
 
 
@@ -63,6 +70,8 @@ class UseIndex:
     def __init__(self) -> None:
         self.by_use = Buckets()
         """By pool and use."""
+        self.spares_by_band = Buckets()
+        """By pool and band: those that are there or on their way."""
         self.incoming = Buckets()
         """On their way to whoever comes next, by offer."""
         self.idle_by_offer = Buckets()
@@ -81,6 +90,8 @@ class UseIndex:
             None if old is None or was is None else use_key(old.pool, was),
             None if new is None or now is None else use_key(new.pool, now),
         )
+        if was in _SPARES or now in _SPARES:
+            self.spares_by_band.move(key, _spare(old, was), _spare(new, now))
         if not (new or old).offer:  # type: ignore[union-attr]  # a write has one side at least
             return  # it joined: nobody launches the like of it, and nobody lets it go
         if was is Use.INCOMING or now is Use.INCOMING:
@@ -98,7 +109,13 @@ def _is_alike(old: Node | None, new: Node | None) -> bool:
         and old.tier == new.tier
         and old.offer == new.offer
         and old.idle_since_at_ms == new.idle_since_at_ms
+        and old.spare_band is new.spare_band
     )
+
+
+def _spare(node: Node | None, use: Use | None) -> str | None:
+    is_spare = node is not None and use in _SPARES
+    return spare_key(node.pool, node.spare_band) if node is not None and is_spare else None
 
 
 def _offer(node: Node | None, use: Use | None, wanted: Sequence[Use]) -> str | None:

@@ -341,7 +341,7 @@ def _other_place(
     asked = replace(asked, pools=(here.pool,))
     for verdict in alternatives(asked, fleet, _nothing_new):
         option = verdict.option
-        if option is not None and _is_as_good(option, place, here, job):
+        if option is not None and _is_as_good(txn, option, place, here, job):
             return replace(verdict, rule=_WHY)
     return None
 
@@ -350,16 +350,26 @@ def _nothing_new(_pool: Pool, _tier: Tier, _offer: Offer) -> Reason | None:
     return Reason.NO_CAPACITY
 
 
-def _is_as_good(option: Option, place: Allocation, here: Node, job: Job) -> bool:
+def _is_as_good(txn: Txn, option: Option, place: Allocation, here: Node, job: Job) -> bool:
     """Say whether a place costs nothing more and is no worse than the one that it is to replace."""
     if option.place is None:
         return False
     node = option.place.node
-    is_there_anyway = node.allocation_count > 0 or node.origin is Origin.JOINED
     return (
-        is_there_anyway
+        (node.origin is Origin.JOINED or _is_needed(txn, node))
+        and not node.is_closing
         and node.phase is NodePhase.READY
         and node.reliability in (here.reliability, Reliability.RELIABLE)
         and set(option.degraded_by) <= set(place.degraded_by)
         and missing_service(node, job.requirement) is None
+    )
+
+
+def _is_needed(txn: Txn, node: Node) -> bool:
+    """Say whether something runs on a launched node that is not about to leave it."""
+    return any(
+        each.phase is AllocationPhase.READY
+        and (replica := txn.fleet.replicas.get(each.replica_id)) is not None
+        and replica.migration is None
+        for each in live_on(txn.fleet, node)
     )

@@ -28,7 +28,15 @@ from hostler.core.sizing_targets import idle_floor
 from hostler.core.slots import misfit
 from hostler.core.surplus import surpluses
 from hostler.core.txn import Txn
-from hostler.core.uses import Replaceable, Use, offer_key, replaceable_key, use_key, use_of
+from hostler.core.uses import (
+    Replaceable,
+    Use,
+    offer_key,
+    replaceable_key,
+    spare_key,
+    use_key,
+    use_of,
+)
 from hostler.model import Breaker, Budget, Cooldown, Lease, Node, Pool, ProviderState, Sizes
 from hostler.model.node import NodePhase, Origin, RetireReason
 from hostler.model.pool import Band, Offer, SpareTarget, Tier
@@ -175,9 +183,11 @@ def _keep_spares(txn: Txn, pool: Pool) -> Reason | None:
 
 def _fill(txn: Txn, pool: Pool, target: SpareTarget) -> Reason | None:
     """Bring the spares of a band up to their target: idle nodes above the warm floor first."""
-    lacking = target.count - len(_spares_of(txn, pool, target.band))
+    lacking = target.count - _spare_count(txn, pool, target.band)
+    if lacking <= 0:
+        return None
     above_floor = _count(txn, pool, Use.WARM) - idle_floor(txn.fleet, pool)
-    if lacking > 0 and above_floor > 0:
+    if above_floor > 0:
         lacking -= _designate(txn, pool, target, min(lacking, above_floor))
     while lacking > 0:
         asked = growth.request_for(txn, pool, NOTHING_REQUIRED, spare=target)
@@ -185,6 +195,10 @@ def _fill(txn: Txn, pool: Pool, target: SpareTarget) -> Reason | None:
             return asked
         lacking -= 1
     return None
+
+
+def _spare_count(txn: Txn, pool: Pool, band: Band | None) -> int:
+    return txn.fleet.index.nodes_spare_for.count(spare_key(pool.name, band))
 
 
 def _spares_of(txn: Txn, pool: Pool, band: Band | None) -> list[Node]:
@@ -216,13 +230,20 @@ def _spare_order(node: Node) -> tuple[bool, int, str]:
 def _release_spares(txn: Txn, pool: Pool) -> None:
     """Give what a band has too many of to one that lacks some, or let it be ordinary."""
     wanted = {target.band: target.count for target in pool.spares}
-    have = {band: _spares_of(txn, pool, band) for band in (*Band, None)}
+    excess = {
+        band: count
+        for band in (*Band, None)
+        if (count := _spare_count(txn, pool, band) - wanted.get(band, 0)) > 0
+    }
+    if not excess:
+        return
     lacking = [
-        target.band for target in pool.spares for _ in range(target.count - len(have[target.band]))
+        target.band
+        for target in pool.spares
+        for _ in range(target.count - _spare_count(txn, pool, target.band))
     ]
-    for band, spares in have.items():
-        excess = spares[: max(0, len(spares) - wanted.get(band, 0))]
-        for node in reversed(excess):  # what is there before what is not
+    for band, count in excess.items():
+        for node in reversed(_spares_of(txn, pool, band)[:count]):  # what is there goes first
             is_kept = bool(lacking)
             other = lacking.pop(0) if lacking else None
             txn.change(node, is_spare=is_kept, spare_band=other)
