@@ -178,9 +178,9 @@ def _find_room(txn: Txn, replica: Replica, allocation: Allocation, demand: Deman
 
 
 def _is_any_open(txn: Txn, demand: Demand) -> bool:
-    """Say whether a node that has just changed would do."""
+    """Say whether a node that has just changed would do; a scan changes none."""
     place = txn.fleet.index.places.of
-    return any(
+    return not txn.is_scan and any(
         node.pool in demand.pools
         and not standing_of(node)
         and refusal(demand, place(txn.fleet, node.node_id)) is None

@@ -18,7 +18,6 @@ from hostler.agent.core.inputs import (
     LinkOpened,
     MessageReceived,
     ProcessSeen,
-    ProcessView,
     SessionLost,
     Started,
     SupervisorLost,
@@ -326,9 +325,14 @@ class AgentProcess:
             self._wake_at_ms = None
             self.take()
 
-    def supervisor_wrote(self, key: AllocationKey, view: ProcessView) -> None:
-        """See a supervisor's new state, a moment later."""
-        self.soon(ProcessSeen(key=key, process=view), delay_ms=self.machine.rng.between(0, 100))
+    def supervisor_wrote(self, key: AllocationKey) -> None:
+        """See a supervisor's state a moment after it was written, as it is on the disk by then."""
+        self.machine.world.after(self.machine.rng.between(0, 100), self._look_at, key)
+
+    def _look_at(self, key: AllocationKey) -> None:
+        folder = self.machine.disk.folder_by_key.get(key)
+        if folder is not None and folder.process is not None:
+            self.take(ProcessSeen(key=key, process=folder.process))
 
     def supervisor_died(self, key: AllocationKey) -> None:
         """Notice that a supervisor is gone, a while later."""

@@ -237,7 +237,7 @@ class Machine:
         if folder is not None:
             folder.process = supervisor.view
         if self.agent is not None:
-            self.agent.supervisor_wrote(supervisor.key, supervisor.view)
+            self.agent.supervisor_wrote(supervisor.key)
 
     def kill_supervisor(self, key: AllocationKey) -> None:
         """Kill -9 a supervisor and its job."""
