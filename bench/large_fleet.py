@@ -101,7 +101,7 @@ def _running(bundle: Bundle, copy: int, index: int, node_id: NodeId) -> Iterator
         band=job.band,
         generation=1,
         spec=digest(encode((job.launch, job.requirement))),
-        demand=demand_digest(bundle, job, copy),
+        demand=demand_digest(bundle, job, role_of(copy)),
         phase=ReplicaPhase.PLACED,
         phase_since_at_ms=0,
         epoch=1,

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from hostler.api.links.links import AgentLinks
-from hostler.api.serve import listen, run, serve
+from hostler.api.listening import listen
+from hostler.api.serve import run, serve
 from hostler.base.ids import MachineId, NodeId
 from hostler.core.inputs import AgentSaidHello, JoinAgent
 from hostler.core.replies import Accepted

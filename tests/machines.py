@@ -23,6 +23,8 @@ import pytest
 PACKAGES = {
     "podman": ("podman", "runc", "busybox-static"),
     "sshd": ("openssh-server", "openssh-client"),
+    "ip": ("iproute2",),
+    "openssl": ("openssl",),
 }
 """By the program that is looked for."""
 

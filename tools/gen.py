@@ -29,9 +29,6 @@ DOCS = ROOT / "docs"
 LIFECYCLES = DOCS / "lifecycles"
 MARK = "<!-- Generated from the code by `make gen`; edit the code instead. -->"
 
-REASONS_BEGIN = "<!-- reasons: generated from core/sentences.py by `make gen` -->"
-REASONS_END = "<!-- reasons: end -->"
-
 AnyLifecycle = Lifecycle[Any, Any]
 
 
@@ -55,6 +52,8 @@ def main() -> int:
         **cli_reference(),
         **config_schema(),
         **reason_table(),
+        **metric_tables(),
+        **event_table(),
     }
     stale = sorted(set(LIFECYCLES.glob("*.md")) - set(files))
     changed = [path for path, text in sorted(files.items()) if _read(path) != text]
@@ -211,20 +210,102 @@ def _json(document: object) -> str:
 def reason_table() -> dict[Path, str]:
     """Put every reason with its sentences between the marks of the page on placement."""
     sentences = importlib.import_module("hostler.core.sentences").SENTENCES
-    page = DOCS / "placement.md"
-    before, mark, rest = page.read_text(encoding="utf-8").partition(REASONS_BEGIN)
-    _, end, after = rest.partition(REASONS_END)
     rows = [f"| `{reason}` | {means} | {todo} |" for reason, (means, todo) in sentences.items()]
-    table = [
-        "",
-        "",
-        "| reason | what it means | what to do |",
-        "| --- | --- | --- |",
-        *rows,
-        "",
-        "",
-    ]
-    return {page: before + mark + "\n".join(table) + end + after}
+    head = ["| reason | what it means | what to do |", "| --- | --- | --- |"]
+    return _between("placement.md", "reasons", [*head, *rows])
+
+
+def metric_tables() -> dict[Path, str]:
+    """Put every metric between the marks of its page, section by section."""
+    lines: list[str] = []
+    for title, metrics in importlib.import_module("hostler.api.metrics.table").SECTIONS.items():
+        lines += ["", f"## {title}", "", "| metric | kind | labels | what it says |"]
+        lines += ["| --- | --- | --- | --- |"]
+        for one in metrics:
+            lines.append(
+                f"| `{one.shown}` | {one.kind.value} | {', '.join(one.labels)} | {one.told} |"
+            )
+    return _between("metrics.md", "metrics", lines[1:])
+
+
+def event_table() -> dict[Path, str]:
+    """Put every event between the marks of its page, with what the code says along with it."""
+    module = importlib.import_module("hostler.core.events")
+    meanings, told = _meanings(module, "EventKind"), _emitted()
+    lines = ["| event | what happened | about | with |", "| --- | --- | --- | --- |"]
+    for kind in module.EventKind:
+        about, data = told.get(kind.name, (set(), set()))
+        cells = (", ".join(f"`{name}`" for name in sorted(names)) for names in (about, data))
+        lines.append(f"| `{kind.value}` | {meanings.get(kind.name, '')} | {' | '.join(cells)} |")
+    return _between("events.md", "events", lines)
+
+
+def _emitted() -> dict[str, tuple[set[str], set[str]]]:
+    """Read off the core's code which ids and values are told with each kind of event.
+
+    Ids that a name stands for, and not a literal, are those that the function of that name, or the
+    assignment to it in the same file, gives.
+    """
+    found: dict[str, tuple[set[str], set[str]]] = {}
+    for path in sorted((ROOT / "src" / "hostler" / "core").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for call in ast.walk(tree):
+            if not (isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "emit"):
+                continue
+            kinds = {
+                node.attr
+                for node in ast.walk(call.args[0])
+                if isinstance(node, ast.Attribute) and node.attr.isupper()
+            }
+            about = _ids_of(call.args[1], tree) if len(call.args) > 1 else set()
+            for kind in kinds:
+                nouns, data = found.setdefault(kind, (set(), set()))
+                nouns |= about
+                data |= {each.arg for each in call.keywords if each.arg}
+    return found
+
+
+def _ids_of(given: ast.AST, tree: ast.Module) -> set[str]:
+    """Return the keys of the dictionaries in an expression, following names within the file."""
+    keys = {
+        key.value
+        for node in ast.walk(given)
+        if isinstance(node, ast.Dict)
+        for key in node.keys
+        if isinstance(key, ast.Constant) and isinstance(key.value, str)
+    }
+    names = {node.id for node in ast.walk(given) if isinstance(node, ast.Name)}
+    for node in ast.walk(given):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            home = ROOT / "src" / "hostler" / "core" / f"{ast.unparse(node.func.value)}.py"
+            if home.is_file():
+                called = ast.Name(node.func.attr)
+                keys |= _ids_of(called, ast.parse(home.read_text(encoding="utf-8")))
+    for node in ast.walk(tree):
+        match node:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict() as value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.Dict() as value)
+            ) if name in names:
+                keys |= _ids_of(value, ast.Module([], []))
+            case ast.FunctionDef(name=name) if name in names:
+                for inner in ast.walk(node):
+                    if isinstance(inner, ast.Return) and isinstance(inner.value, ast.Dict):
+                        keys |= _ids_of(inner.value, ast.Module([], []))
+            case _:
+                pass
+    return keys
+
+
+def _between(page: str, name: str, lines: list[str]) -> dict[Path, str]:
+    """Put lines between the two marks of a page."""
+    path = DOCS / page
+    text = path.read_text(encoding="utf-8")
+    begin = next(line for line in text.splitlines() if line.startswith(f"<!-- {name}: generated"))
+    end = f"<!-- {name}: end -->"
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    return {path: before + begin + "\n\n" + "\n".join(lines) + "\n\n" + end + after}
 
 
 def cli_reference() -> dict[Path, str]:

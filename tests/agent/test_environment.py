@@ -13,6 +13,7 @@ from tests.agent.bench import a_start
 
 NODE = NodeIdentity(node_id="n-1", machine_id=None, path="/bin")
 FOLDER = Path("/data/allocations/a-1-1")
+NOTICE = Path("/data/notice")
 
 
 def a_job(**env: str) -> StartAllocation:
@@ -33,7 +34,7 @@ def test_a_variable_that_does_not_exist_is_an_error_that_names_what_does() -> No
 
 def test_a_job_may_change_its_path_but_not_who_it_is() -> None:
     start = a_job(PATH="/mine", HOSTLER_JOB="other", OUT="${HOSTLER_REPLICA_INDEX}")
-    env = of_allocation(start, FOLDER, NODE)
+    env = of_allocation(start, FOLDER, NODE, notice=NOTICE)
     assert (env["PATH"], env["HOSTLER_JOB"], env["OUT"]) == ("/mine", "j", "2")
     assert "HOSTLER_MACHINE_ID" not in env
 
@@ -41,17 +42,17 @@ def test_a_job_may_change_its_path_but_not_who_it_is() -> None:
 def test_a_job_sees_the_gpus_that_it_was_given() -> None:
     start = a_job()
     given = replace(start.launch, devices={"gpu": ["1", "3"], "sdi-in": ["a"]})
-    env = of_allocation(replace(start, launch=given), FOLDER, NODE)
+    env = of_allocation(replace(start, launch=given), FOLDER, NODE, notice=NOTICE)
     assert (env["HOSTLER_DEVICE_GPU"], env["HOSTLER_DEVICE_SDI_IN"]) == ("1,3", "a")
     assert env["CUDA_VISIBLE_DEVICES"] == "1,3"
-    assert "CUDA_VISIBLE_DEVICES" not in of_allocation(start, FOLDER, NODE)
+    assert "CUDA_VISIBLE_DEVICES" not in of_allocation(start, FOLDER, NODE, notice=NOTICE)
 
 
 def test_nothing_of_the_agents_own_environment_is_passed_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    assert "secret" not in of_allocation(a_job(), FOLDER, NODE).values()
+    assert "secret" not in of_allocation(a_job(), FOLDER, NODE, notice=NOTICE).values()
 
 
 def test_a_leased_command_knows_its_lease() -> None:

@@ -16,7 +16,8 @@ import msgspec
 
 from hostler.api.configuration import ConfigurationFile
 from hostler.api.links.links import AgentLinks
-from hostler.api.serve import Listening, listen, serve
+from hostler.api.listening import Listening, listen
+from hostler.api.serve import serve
 from hostler.client import Client
 from hostler.core.inputs import CreateToken
 from hostler.core.replies import Accepted

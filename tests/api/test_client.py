@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 from pathlib import Path
 
 import pytest
 
-from hostler.client import Client, ClientError, LeaseRefused, SyncClient, Unreachable
+from hostler.client import (
+    Client,
+    ClientError,
+    HeldLease,
+    LeaseRefused,
+    SyncClient,
+    SyncLease,
+    Unreachable,
+)
+from hostler.embedded import Fleet, SyncFleet
 from hostler.model.token import Role
 from hostler.wire.documents import BundleDocument
 from hostler.wire.http import AcquireRequest, CreateTokenRequest
@@ -128,6 +138,7 @@ async def test_the_blocking_client_does_the_same(lab: Lab) -> None:
             assert (group.count, group.reason) == (1, "no_capacity")
             assert [one.name for one in client.pools()] == ["runners", "studio"]
             assert client.windows(pool="studio") == []
+            assert client.maintenance() == []
             windows = {each.window for each in client.windows(pool="runners")}
             assert windows == {"", "day"}
             assert client.retry_pool("runners").name == "runners"
@@ -173,3 +184,15 @@ async def test_a_plan_touches_nothing_and_says_what_would_come_of_it(lab: Lab) -
         plan = await client.plan_lease(AcquireRequest(pool="runners", timeout_ms=1_000))
         assert (plan.phase, plan.position, plan.can_acquire) == ("waiting", 0, False)
         assert await client.leases(include_ended=True) == []
+
+
+def test_whatever_waits_has_a_twin_that_blocks() -> None:
+    def public(kind: type) -> set[str]:
+        return {name for name in dir(kind) if not name.startswith("_")}
+
+    assert public(Client) - public(SyncClient) == set()
+    # A command whose input and output one handles oneself needs a loop.
+    assert public(HeldLease) - public(SyncLease) == {"start", "broken"}
+    assert public(Fleet) - public(SyncFleet) == set()
+    assert inspect.signature(SyncClient.nodes) == inspect.signature(Client.nodes)
+    assert SyncClient.nodes.__doc__ == Client.nodes.__doc__

@@ -16,6 +16,10 @@ SCHEMA = schemathesis.openapi.from_dict(create_openapi())
 
 LONG = {"/v1/events", "/v1/allocations/{allocation_id}/logs"}
 """Streams; they have tests of their own."""
+QUERIES = {
+    "/v1/explain": {"about": "sleeper/main/0"},
+    "/v1/life": {"about": "bundle/sleeper"},
+}
 NOT_THERE = ("/v1/bundles/{bundle_id}/rollout", "/v1/services/{name}")
 """What nothing in this server's configuration brings about."""
 
@@ -82,8 +86,7 @@ async def test_answers_fit_the_document(http: httpx.AsyncClient, client: Client)
         )
         if "{" in concrete or concrete.endswith("/logs"):
             continue
-        query = {"about": "sleeper/main/0"} if path == "/v1/explain" else {}
-        answer = await http.get(concrete, params=query)
+        answer = await http.get(concrete, params=QUERIES.get(path, {}))
         if path in NOT_THERE:
             assert answer.status_code == 404, (concrete, answer.text)
             continue

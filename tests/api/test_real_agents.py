@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from hostler.client import ClientError, LeaseLost, LeaseRefused
+from hostler.model.token import Role
 from hostler.wire.http import AcquireRequest, AllocationView
 from tests.api.lab import CONFIG, Lab, RealAgent, a_bundle, begin, running
 from tests.eventually import eventually_async
@@ -84,6 +85,22 @@ async def test_commands_run_under_a_lease(tmp_path: Path) -> None:
                 await stale.run(["true"])
         settled = await client.lease_view(lease.lease_id)
         assert (settled.phase, settled.outcome) == ("settled", "healthy")
+        assert await client.audit(subject=lease.lease_id) == []
+
+
+async def test_a_command_under_the_lease_of_somebody_else_is_in_the_audit(tmp_path: Path) -> None:
+    async with running(tmp_path) as lab:
+        await lab.agent("runners")
+        runner = lab.client(await lab.token("runner", Role.LESSEE))
+        operator = lab.client(await lab.token("operator", Role.OPERATOR))
+        async with runner.lease("runners", timeout_ms=10_000) as lease:
+            result = await operator.adopt(lease.view).run(["true"])
+            assert result.exit_code == 0
+            (entry,) = await operator.audit(subject=lease.lease_id)
+        assert (entry.principal, entry.action) == ("operator", "run_command")
+        assert entry.about["node"] == lease.node_id
+        await runner.close()
+        await operator.close()
 
 
 async def test_a_lease_that_is_revoked_ends_its_command(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from hostler.base.errors import Failed
 from hostler.client import Client, ClientError
+from hostler.ports.store import Keep
 from hostler.wire.documents import BundleDocument
 from tests.api.lab import SLEEPER, Lab, a_bundle
 
@@ -144,7 +145,7 @@ async def test_a_position_that_is_gone_is_told_so(client: Client, lab: Lab) -> N
                 f"{{bundle: b{number}, pool: studio, jobs: [{{name: j, run: {{argv: [x]}}}}]}}"
             )
         )
-    await lab.engine._store.prune(events_keep=2, journal_keep=2)
+    await lab.engine._store.prune(Keep(events=2, journal=2))
     lab.engine._publisher._recent.clear()
     with pytest.raises(ClientError) as gone:
         await seqs(client, after_seq=1)

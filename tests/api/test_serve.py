@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hostler.api.serve import Tls, ensure_admin, listen
+from hostler.api.listening import Tls, listen
+from hostler.api.serve import ensure_admin
 from hostler.base.errors import Rejected
 from hostler.client import Client, ClientError
 from tests.api.lab import begin, running

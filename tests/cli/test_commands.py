@@ -106,7 +106,12 @@ def test_the_life_of_a_bundle(server: ServerProcess, cli: Cli, channel: tuple[st
     assert cli("delete", "bundle", name, "--wait").out == (
         f"bundle/{name} deleting\nbundle/{name} deleted\n"
     )
-    assert cli("describe", "bundle", name).code == 3
+    assert cli("get", "bundle", name).code == 3
+    remembered = cli("describe", "bundle", name)
+    assert "is no more" in remembered.err
+    assert [line.split()[0] for line in remembered.out.splitlines()[2:5]] == (
+        ["active", "deleting", "deleted"]
+    )
 
 
 def test_what_the_server_refuses_is_told_with_lines(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from hostler.cli.errors import ExitCode
 from tests.cli.conftest import CONFIGURATION, Cli, ServerProcess, environment, start_server
 from tests.eventually import eventually, holds
 
@@ -249,3 +250,19 @@ def test_a_watch_shows_changes_and_the_end(
         assert watch.wait(timeout=30) == 130
     phases = [json.loads(line)["phase"] for line in out.read_text().splitlines()]
     assert phases[0] == "placed"
+
+
+def test_a_bundle_is_applied_only_as_planned_and_to_what_was_seen(web: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "web.yaml"
+    seen = json.loads(web("get", "bundle", "web", "-o", "json").out)["generation"]
+    file.write_text(SERVICE.replace("team: web", "team: other"))
+    plan = json.loads(web("plan", "-f", str(file), "-o", "json").out)["items"][0]
+    stale = web("apply", "-f", str(file), "--if-generation", str(seen - 1))
+    assert stale.code == ExitCode.REFUSED
+    assert f"the bundle is at generation {seen}, not {seen - 1}" in stale.err
+    past = web("apply", "-f", str(file), "--at", "1")
+    assert past.code == ExitCode.REFUSED
+    assert "plan" in past.err
+    at = ("--at", str(plan["revision"]), "--if-generation", str(seen))
+    assert web("apply", "-f", str(file), *at).code == 0
+    assert json.loads(web("get", "bundle", "web", "-o", "json").out)["generation"] == seen + 1

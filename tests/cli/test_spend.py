@@ -22,5 +22,5 @@ def test_spend_is_a_table_data_and_csv(server: ServerProcess, cli: Cli) -> None:
 def test_what_is_wrong_is_said(server: ServerProcess, cli: Cli) -> None:
     assert "not colour" in cli("get", "spend", "--by", "colour").err
     assert "such as 2026-11-30" in cli("get", "spend", "--since", "yesterday").err
-    assert "--by is for spend only" in cli("get", "nodes", "--by", "pool").err
+    assert "--by is for spend and the audit only" in cli("get", "nodes", "--by", "pool").err
     assert "spend has no names" in cli("get", "spend", "-o", "name").err

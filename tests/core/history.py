@@ -14,11 +14,13 @@ from hostler.model.allocation import EndCause, Ended
 from hostler.model.bundle import Fallback, OnFailure, RolloutPolicy
 from hostler.model.calendar import Offset, TimeZone, Weekday, Window
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines
+from hostler.model.consolidation import ConsolidationPolicy
 from hostler.model.disruption import DisruptionBudget
-from hostler.model.launch import Disconnect, Launch
+from hostler.model.launch import Disconnect, JobConfig, Launch
 from hostler.model.lease import LeaseOutcome, Share
+from hostler.model.maintenance import MaintenancePlan
 from hostler.model.node import NodePhase, NoticeKind
-from hostler.model.pool import Band, Reuse, Rollout, SizeWindow
+from hostler.model.pool import Band, Reuse, Rollout, SizeWindow, SpareTarget
 from hostler.model.rollout import Steering
 from hostler.model.service import ServiceLife, ServiceSpec
 from hostler.model.settings import BronzeVictims, Preemption, ProviderLimits
@@ -55,6 +57,10 @@ BUDGET = DisruptionBudget(name="careful", unavailable_count_max=1)
 UTC_ZONE = TimeZone(
     name="UTC", offsets=(Offset(from_at_ms=0, offset_ms=0),), known_until_at_ms=1 << 53
 )
+SAVING = ConsolidationPolicy(
+    used_percent_max=90, settle_ms=1_000, move_count_max=4, window_ms=60_000, spacing_ms=20_000
+)
+SPARES = (SpareTarget(count=1, band=Band.GOLD), SpareTarget(count=1, band=Band.SILVER))
 POOLS = ("p", "q")
 BUNDLES = ("a", "b", "c", "service.clock")
 ZONE = TimeZone(
@@ -150,8 +156,14 @@ class History:
         causes = [EndCause.EXITED, EndCause.START_FAILED, EndCause.FENCED, EndCause.STOPPED]
         ended = Ended(cause=self.one_of(causes)) if phase == "ended" else None
         epoch = (1 if known is None else known.epoch) - int(self._below(10) == 9)
+        written = self.one_of((0, 0, 1, 2, 3))
         return AllocationFact(
-            allocation_id=AllocationId(key), epoch=epoch, phase=phase, ended=ended
+            allocation_id=AllocationId(key),
+            epoch=epoch,
+            phase=phase,
+            config_written=written,
+            config_applied=self.one_of((0, written)),
+            ended=ended,
         )
 
     # -- inputs ------------------------------------------------------------------------------
@@ -169,6 +181,7 @@ class History:
             victim_per_bundle_count_max=self.one_of((1, 10)),
             bronze_victims=self.one_of(list(BronzeVictims)),
         )
+        kept["maintenance"] = self.one_of(((), (self._maintenance(),)))
         kept["disruption_budgets"] = self.one_of(((), (BUDGET,)))
         pools = tuple(self._pool(name) for name in POOLS if self._below(5))
         if self.chance():
@@ -179,9 +192,27 @@ class History:
             settings=FleetSettings(**kept),
             pools=pools,
             services=tuple(self._services([pool.name for pool in pools])),
-            time_zones=(ZONE,),
+            time_zones=(ZONE, UTC_ZONE),
             budgets=self._budgets(pools),
             **self._who(),
+        )
+
+    def _maintenance(self) -> MaintenancePlan:
+        begin_ms = self.fleet.now_ms + self.one_of((0, 30_000, 400_000))
+        timetable = self.one_of(
+            (
+                Timetable(time_zone="UTC", from_at_ms=begin_ms, to_at_ms=begin_ms + 60_000),
+                Timetable(time_zone=ZONE.name, windows=(WINDOW.window,)),
+            )
+        )
+        return MaintenancePlan(
+            name=self.one_of(("disks", "kernel")),
+            pools=self.one_of(((), ("p",))),
+            node_ids=self.one_of(((), (self._node_id(),))),
+            labels={} if self.chance() else {"rack": "a"},
+            timetable=timetable,
+            lead_ms=self.one_of((0, 10_000, 300_000)),
+            is_forced=self.chance(),
         )
 
     def _services(self, pools: list[str]) -> Iterator[NodeService]:
@@ -235,8 +266,7 @@ class History:
             tiers=self.one_of(((fixed, elastic), (elastic,), (elastic, fixed))),
             warm_count=self.one_of((0, 1, 2)),
             reuse=self.one_of(list(Reuse)),
-            spare_count=self.one_of((0, 0, 1)),
-            spare_band=self.one_of((None, Band.GOLD)),
+            spares=self.one_of(((), (), (SpareTarget(count=1),), SPARES)),
             slot_count=self.one_of((1, 2)),
             idle_ms=self.one_of((1_000, 300_000)),
             lease_ms_max=self.one_of((None, 100_000)),
@@ -254,6 +284,7 @@ class History:
             boot_failure_count_max=self.one_of((1, 5)),
             rollout=self.one_of((Rollout(), Rollout(surge_count_max=0, unavailable_count_max=1))),
             windows=self.one_of(((), (WINDOW,))),
+            consolidation=self.one_of((None, SAVING, SAVING)),
         )
 
     def _bundle(self) -> given.AnyInput:
@@ -276,6 +307,7 @@ class History:
                     band=self.one_of(list(Band)),
                     launch=Launch(argv=self.one_of((("run",), ("new",))), disconnect=disconnect),
                     can_overlap=self.chance(),
+                    config=self.one_of((None, JobConfig(), JobConfig(files={"a": "b"}))),
                     requirement=Requirement(
                         capacity=self.one_of((1, 4, 50)),
                         capabilities=self.one_of(((), (), SERVICES[1][1])),
@@ -297,6 +329,7 @@ class History:
                     fallback_pools=("q",) if self.chance() else (),
                     fallback=self.one_of(list(Fallback)),
                     is_gang=self._below(4) == 3,
+                    is_backup_promoted=self.chance(),
                     **self._who(),
                 )
 

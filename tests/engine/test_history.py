@@ -21,6 +21,7 @@ from hostler.engine.engine import Engine
 from hostler.engine.history import Moment, PastExplanation
 from hostler.model.reason import Reason
 from hostler.model.shape import Shape
+from hostler.ports.store import Keep
 from hostler.store.memory import MemoryDisk, MemoryStore
 from hostler.testing.builders import a_fixed_tier, a_job, a_pool
 from hostler.testing.virtual_time import VirtualClock
@@ -146,7 +147,7 @@ async def test_what_is_not_kept_and_what_has_not_come_are_told(tale: Tale) -> No
         assert future.value.code == "moment_unknown"
     for number in range(3):
         await tale.submit("b2", 1 + number)
-    await tale.store.prune(events_keep=10, journal_keep=2)
+    await tale.store.prune(Keep(events=10, journal=2))
     for moment in (before, Moment(event_seq=1)):
         with pytest.raises(Rejected, match="does not reach back") as past:
             await tale.past(moment)

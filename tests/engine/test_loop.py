@@ -18,7 +18,15 @@ from hostler.core.step import step
 from hostler.engine import limits
 from hostler.engine.engine import Engine
 from hostler.model.shape import Shape
-from hostler.ports.store import Commit, CommitDoubtful, LeadershipLost, Loaded, Store, StoreFailed
+from hostler.ports.store import (
+    Commit,
+    CommitDoubtful,
+    Keep,
+    LeadershipLost,
+    Loaded,
+    Store,
+    StoreFailed,
+)
 from hostler.store.memory import MemoryDisk, MemoryStore
 from hostler.testing.builders import a_fixed_tier, a_pool
 from hostler.testing.faulty_store import CommitFault, FaultyStore
@@ -386,8 +394,8 @@ def test_everything_is_looked_at_and_history_cut_back_now_and_then(logs: list[Ev
     class Pruned(MemoryStore):
         prunes: list[tuple[int, int]] = []
 
-        async def prune(self, *, events_keep: int, journal_keep: int) -> None:
-            self.prunes.append((events_keep, journal_keep))
+        async def prune(self, keep: Keep) -> None:
+            self.prunes.append((keep.events, keep.journal))
             if len(self.prunes) == 1:
                 raise StoreFailed("the disk is busy")
 

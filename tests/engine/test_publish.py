@@ -14,7 +14,7 @@ from hostler.core.replies import Accepted
 from hostler.engine.engine import Engine
 from hostler.engine.publish import Publisher, Subscription
 from hostler.model.record import Record
-from hostler.ports.store import Commit, EventsGone, StoredEvent
+from hostler.ports.store import Commit, EventsGone, Keep, StoredEvent
 from hostler.store.memory import MemoryStore
 from hostler.testing.virtual_time import pass_ms, run_virtually
 from tests.engine.test_loop import CONFIGURATION, join, settled, with_engine
@@ -73,7 +73,7 @@ def test_a_slow_follower_reads_on_in_the_store_without_a_gap() -> None:
 def test_a_follower_that_fell_behind_what_is_kept_is_told_so() -> None:
     async def main() -> None:
         store = await a_store(20)
-        await store.prune(events_keep=5, journal_keep=5)
+        await store.prune(Keep(events=5, journal=5))
         publisher = Publisher(store, recent_count_max=2)
         publisher.begin_after(20)
         with pytest.raises(EventsGone) as gone:

@@ -16,7 +16,7 @@ from hostler.base.errors import Rejected
 from hostler.engine.journal import read_row
 from hostler.engine.recover import fleet_of
 from hostler.engine.replay import rebuild, replay
-from hostler.ports.store import Commit, JournalRow, Store
+from hostler.ports.store import Commit, JournalRow, Keep, Store
 from hostler.store.memory import MemoryDisk, MemoryStore
 from hostler.store.open import open_store
 from hostler.testing.virtual_time import VirtualClock, run_virtually
@@ -58,7 +58,7 @@ async def test_any_revision_can_be_rebuilt(disk: MemoryDisk) -> None:
 async def test_a_pruned_journal_runs_from_where_it_begins(disk: MemoryDisk) -> None:
     store = MemoryStore(disk)
     last = disk.load().revision
-    await store.prune(events_keep=10, journal_keep=5)
+    await store.prune(Keep(events=10, journal=5))
     report = await replay(store)
     assert (report.from_revision, report.to_revision, report.is_same) == (last - 5, last, True)
     with pytest.raises(Rejected, match="reach back"):

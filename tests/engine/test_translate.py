@@ -23,6 +23,7 @@ from hostler.model import Allocation, Settings
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
 from hostler.model.bundle import Fallback
 from hostler.model.command import StartAllocation
+from hostler.model.consolidation import ConsolidationPolicy
 from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.launch import (
     AtOnceReadiness,
@@ -35,7 +36,7 @@ from hostler.model.launch import (
     SdNotifyReadiness,
     TcpReadiness,
 )
-from hostler.model.pool import Band, Reliability, Reuse, TierKind
+from hostler.model.pool import Band, Reliability, Reuse, SpareTarget, TierKind
 from hostler.model.service import ServiceLife, ServiceSpec
 from hostler.model.settings import BronzeVictims, Preemption
 from hostler.model.shape import Capability, CapabilityRequest, Device, Requirement, Shape
@@ -119,7 +120,7 @@ def test_a_configuration_says_the_same_as_its_document() -> None:
     assert settings.recovery.restart_count_max == 3
     assert settings.retention.ended_ms == 60_000
     (pool,) = request.pools
-    assert (pool.warm_count, pool.spare_count, pool.spare_band) == (2, 1, Band.GOLD)
+    assert (pool.warm_count, pool.spares) == (2, (SpareTarget(count=1, band=Band.GOLD),))
     assert (pool.slot_count, pool.lease_ms_max, pool.use_count_max) == (3, 7_200_000, 9)
     own, cloud = pool.tiers
     assert (own.kind, own.provider, own.offers) == (TierKind.FIXED, "", ())
@@ -396,6 +397,35 @@ def test_a_gang_and_its_fallback_say_the_same_as_their_document() -> None:
     )
     request = submit_bundle(document.require(), request_id="r", principal="ann")
     assert (request.fallback, request.is_gang) == (Fallback.WHEN_UNAVAILABLE, True)
+
+
+def test_maintenance_and_consolidation_are_read() -> None:
+    text = """
+fleet:
+  maintenance:
+    - name: kernels
+      pools: [p]
+      labels: {rack: a}
+      time_zone: Europe/Berlin
+      windows: [{days: [tuesday], start: "03:00", end: "04:00"}]
+    - {name: once, nodes: [n-000001], time_zone: UTC, start: "2026-12-06T02:00",
+       stop: "2026-12-06T05:00", lead: 1h, force: true, reason: loud}
+pools:
+  p: {tiers: [{name: own, kind: fixed}], consolidation: {used_max: 30, move_cost: "0.5"}}
+  q: {tiers: [{name: own, kind: fixed}], consolidation: {enabled: false}}
+"""
+    document = read_config(text).require()
+    one = apply_configuration(document, now_ms=0, request_id="r", principal="ann")
+    weekly, once = one.settings.maintenance
+    (window,) = weekly.timetable.windows
+    assert (weekly.pools, weekly.labels, weekly.lead_ms) == (("p",), {"rack": "a"}, 900_000)
+    assert (window.time_zone, window.days, window.from_ms) == ("Europe/Berlin", (1,), 10_800_000)
+    assert (once.node_ids, once.lead_ms, once.is_forced) == (("n-000001",), 3_600_000, True)
+    assert once.timetable.to_at_ms == (once.timetable.from_at_ms or 0) + 3 * 3_600_000
+    assert [zone.name for zone in one.time_zones] == ["Europe/Berlin", "UTC"]
+    saving, other = (pool.consolidation for pool in one.pools)
+    assert saving == ConsolidationPolicy(used_percent_max=30, move_cost_micros=500_000)
+    assert other is None
 
 
 def test_services_and_disruption_budgets_are_read() -> None:

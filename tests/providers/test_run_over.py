@@ -240,3 +240,39 @@ def test_nothing_of_a_lease_is_left_for_the_next(server: ServerProcess, hosts: H
     _, out, _ = run(server, "ssh", "ls")
     assert b"note" not in out
     assert marked(str(hosts.hosts[0].home))  # the keeper is there: the host is still ours
+
+
+def test_files_and_folders_are_copied_both_ways(
+    server: ServerProcess, pool: str, tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    (tree / "sub").mkdir(parents=True)
+    (tree / "sub" / "data").write_bytes(b"\x00\xff" * 500_000)
+    (tree / "run").write_text("#!/bin/sh\ncat sub/data sub/data >both; echo no; exit 3\n")
+    (tree / "run").chmod(0o755)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-P", "-m", "hostler", "run", "--server", server.url),
+            *("--pool", pool, "--no-stdin", "--copy-in", f"{tree}:work", "--cwd", "work"),
+            *("--copy-out", f"work/both:{tmp_path}/both", "--copy-out", f"work:{tmp_path}/back"),
+            *("--", "./run"),
+        ],
+        capture_output=True,
+        env=environment(),
+        timeout=120,
+        check=False,
+    )
+    # The command's own end counts, and what it made is fetched all the same.
+    assert (done.returncode, done.stdout) == (3, b"no\n"), done.stderr
+    assert (tmp_path / "both").read_bytes() == b"\x00\xff" * 1_000_000
+    assert (tmp_path / "back" / "run").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_copy_that_cannot_be_is_told(server: ServerProcess, pool: str, tmp_path: Path) -> None:
+    begun = [sys.executable, "-P", "-m", "hostler", "run", "--server", server.url, "--pool", pool]
+    asked = [*begun, "--no-stdin", "--copy-out", f"nothing:{tmp_path}/x", "--", "true"]
+    done = subprocess.run(asked, capture_output=True, env=environment(), timeout=120, check=False)
+    assert (done.returncode, b"nothing" in done.stderr) == (125, True)
+    asked = [*begun, "--copy-in", f"{tmp_path}/nothing", "--", "true"]
+    done = subprocess.run(asked, capture_output=True, env=environment(), timeout=120, check=False)
+    assert (done.returncode, b"there is no" in done.stderr) == (2, True)

@@ -10,7 +10,15 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import hostler.store.sqlite.migrations
-from hostler.ports.store import Change, Commit, JournalRow, StoreNewer, StoreRefused
+from hostler.ports.store import (
+    Change,
+    Commit,
+    JournalRow,
+    LifeRow,
+    StoredEvent,
+    StoreNewer,
+    StoreRefused,
+)
 from hostler.store.codec import RecordFormat
 from hostler.store.sqlite.backup import BACKUPS_KEPT, backups
 from hostler.store.sqlite.connection import connect
@@ -19,12 +27,14 @@ from hostler.store.sqlite.store import SqliteStore
 from hostler.store.sqlite.tables import METADATA
 from tests.store import raw
 
-ADDS_A_COLUMN = """
+OURS, NEXT = f"{SCHEMA_VERSION:04d}", f"{SCHEMA_VERSION + 1:04d}"
+
+ADDS_A_COLUMN = f"""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "{NEXT}"
+down_revision = "{OURS}"
 
 
 def upgrade():
@@ -50,8 +60,8 @@ async def make_store(path: Path, layout: Layout | None = None) -> None:
 def next_layout(folder: Path, migration: str) -> Layout:
     """Return the layout of a Hostler that has one more migration."""
     shutil.copytree(Path(hostler.store.sqlite.migrations.__file__).parent, folder)
-    (folder / "versions" / "v0002_next.py").write_text(migration)
-    return Layout(schema_version=2, migrations=str(folder), written_by="0.2.0")
+    (folder / "versions" / f"v{NEXT}_next.py").write_text(migration)
+    return Layout(schema_version=SCHEMA_VERSION + 1, migrations=str(folder), written_by="0.2.0")
 
 
 def test_the_schema_version_is_the_newest_migration() -> None:
@@ -77,12 +87,30 @@ async def test_an_older_schema_is_backed_up_and_migrated(path: Path, tmp_path: P
     store = await SqliteStore.open(path, next_layout(tmp_path / "next", ADDS_A_COLUMN))
     assert (await store.load()).records["node"] == {"n-1": b'{"old":1}'}
     await store.close()
-    assert raw.run(path, "SELECT version_num FROM alembic_version") == [("0002",)]
+    assert raw.run(path, "SELECT version_num FROM alembic_version") == [(NEXT,)]
     assert raw.run(path, "SELECT audience FROM events") == []
     [backup] = backups(path)
-    assert backup.name.startswith("hostler.db.schema-0001-format-1.20")
+    assert backup.name.startswith(f"hostler.db.schema-{OURS}-format-1.20")
     assert backup.stat().st_mode & 0o777 == 0o600
     assert raw.everything(backup) == before
+
+
+async def test_a_store_of_the_first_schema_gets_lives(path: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "first"
+    shutil.copytree(Path(hostler.store.sqlite.migrations.__file__).parent, folder)
+    for newer in folder.glob("versions/v*.py"):
+        if newer.name > "v0002":
+            newer.unlink()
+    first = await SqliteStore.open(path, Layout(schema_version=1, migrations=str(folder)))
+    await first.commit(Commit(1, 1_000, 0, [Change("node", "n-1", b"{}")]))
+    await first.close()
+    store = await SqliteStore.open(path)
+    row = LifeRow("node/n-1", 1, 2_000, b"{}")
+    events = [StoredEvent(1, 2_000, b"{}")]
+    await store.commit(Commit(2, 2_000, 0, events=events, lives=[row]))
+    assert await store.life("node/n-1", None, 10) == [row]
+    await store.close()
+    assert len(backups(path)) == 1
 
 
 async def test_a_file_up_to_date_is_not_backed_up(path: Path) -> None:
@@ -130,7 +158,7 @@ async def test_only_the_newest_backups_are_kept(path: Path) -> None:
         layout = Layout(record_format=RecordFormat(version=version))
         await (await SqliteStore.open(path, layout)).close()
     kept = [backup.name.split(".")[2] for backup in backups(path)]
-    assert kept == [f"schema-0001-format-{number}" for number in range(3, 3 + BACKUPS_KEPT)]
+    assert kept == [f"schema-{OURS}-format-{number}" for number in range(3, 3 + BACKUPS_KEPT)]
     assert unrelated.exists()
 
 

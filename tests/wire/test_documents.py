@@ -98,6 +98,23 @@ def test_numbers_keep_how_they_were_written_where_text_is_wanted() -> None:
     }
 
 
+def test_what_a_job_works_by_is_whatever_it_likes_within_a_bound() -> None:
+    from hostler.engine.translate import submit_bundle
+
+    text = "{bundle: b, pool: p, jobs: [{name: j, run: {argv: [x]}, config: CONFIG}]}"
+    values = "{b: [1, 1.10, no, 2026-01-01], a: {c: true, d: null}, g: 'x'}"
+    (reading,) = read_bundles(text.replace("CONFIG", f"{{values: {values}, files: {{z: '1'}}}}"))
+    (job,) = submit_bundle(reading.require(), request_id="r", principal="p").jobs
+    assert job.config is not None
+    assert job.config.values_json == (
+        '{"a":{"c":true,"d":null},"b":[1,1.1,"no","2026-01-01"],"g":"x"}'
+    )
+    large = f"{{files: {{z: {'x' * 65_536}}}}}"
+    (reading,) = read_bundles(text.replace("CONFIG", large))
+    (problem,) = reading.problems
+    assert (problem.path, problem.code) == ("jobs[0].config", "too_large")
+
+
 def test_a_file_may_hold_several_bundles() -> None:
     one = "bundle: {name}\npool: p\njobs: [{{name: j, run: {{argv: [x]}}}}]\n"
     readings = read_bundles("---\n" + one.format(name="a") + "---\n" + one.format(name="b"))

@@ -4,6 +4,7 @@ lock            held by the one agent that uses the folder
 credential      node id and credential, readable by the owner only
 join_key        makes a repeated join the same join
 incarnation     raised at each start
+notice          that the machine is about to be taken back, for jobs to read
 authority       until when work is authorised: boot id and milliseconds since boot
 agent.sock      where supervisors say that something changed
 supervisor.pyc  what supervisors run
@@ -37,6 +38,7 @@ class DataFolder:
         self.allocations = self.path / "allocations"
         self.leases = self.path / "leases"
         self.authority = self.path / "authority"
+        self.notice = self.path / "notice"
         self._lock: IO[str] | None = None
 
     def open(self) -> None:
@@ -147,6 +149,15 @@ class DataFolder:
         except OSError:
             with contextlib.suppress(OSError), self.authority.open("r+b") as file:
                 file.write(data)
+
+    def write_notice(self, kind: str, ends_at_ms: int) -> None:
+        """Let jobs read that the machine is about to be taken back; on a full disk they cannot."""
+        with contextlib.suppress(OSError):
+            write_whole(self.notice, msgspec.json.encode({"kind": kind, "ends_at_ms": ends_at_ms}))
+
+    def forget_notice(self) -> None:
+        """Take back what an earlier life wrote; if it still holds it is read again."""
+        self.notice.unlink(missing_ok=True)
 
     def read_authority(self, clock: Clock) -> int | None:
         """Read until when work is authorised, in milliseconds since 1970."""

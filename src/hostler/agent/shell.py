@@ -28,7 +28,10 @@ from hostler.agent.core.effects import (
     StartExec,
     StartSupervisor,
     StopProcess,
+    TellNotice,
+    WriteConfig,
     WriteExec,
+    WriteRole,
 )
 from hostler.agent.core.inputs import Input, ProbeAnswered, Started
 from hostler.agent.core.state import AgentSettings
@@ -51,6 +54,8 @@ SupervisionEffect = (
     | StopProcess
     | KillProcess
     | KillSupervisor
+    | WriteConfig
+    | WriteRole
     | Probe
     | RememberReady
     | RemoveFolder
@@ -84,6 +89,7 @@ class AgentShell:
     async def run(self, inventory: Inventory) -> int:
         """Live until the core says that it is over; gives the exit code."""
         self._runtime.open()
+        self._data.forget_notice()
         try:
             found = await self._runtime.find()
             LOG.info("agent started", node=self._core.settings.node_id, adopted=len(found))
@@ -125,6 +131,8 @@ class AgentShell:
                 self._link.disconnect(effect.reason)
             case RememberAuthority():
                 self._data.write_authority(self._core.clock.to_boot_ms(effect.until_at_ms))
+            case TellNotice():
+                self._data.write_notice(effect.kind, effect.ends_at_ms)
             case Exit():
                 self._core.end(effect)
             case (
@@ -151,6 +159,10 @@ class AgentShell:
                 self._runtime.stop(effect.key, "SIGKILL", 0)
             case KillSupervisor():
                 self._runtime.kill_supervisor(effect.key)
+            case WriteConfig():
+                self._runtime.configure(effect.key, effect.config)
+            case WriteRole():
+                self._runtime.assign_role(effect.key, effect.role, effect.term)
             case Probe():
                 self._tasks.start(self._probe(effect))
             case RememberReady():

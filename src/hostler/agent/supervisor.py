@@ -34,6 +34,7 @@ import time
 
 PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_CHILD_SUBREAPER = 1, 15, 36
 
+NOTICES = {"STATUS": "status", "X_HOSTLER_CONFIG": "config_applied"}
 READ_BYTES = 65_536
 # What the job writes and says is read in turns, so that a flood of it does not delay a stop.
 READS_MAX = 16
@@ -293,8 +294,8 @@ class Supervisor:
                 key, _, value = line.partition("=")
                 if key in {"READY", "STOPPING"} and value == "1":
                     self.tell(is_ready=int(key == "READY"))
-                elif key == "STATUS":
-                    self.tell(status=" ".join(value.split()))
+                elif key in NOTICES:
+                    self.tell(**{NOTICES[key]: " ".join(value.split())})
 
     def copy_output(self) -> bool:
         """Copy what the job wrote into the log; false when no more can come."""

@@ -15,13 +15,14 @@ from litestar.types import Message, Scope
 
 from hostler.api import limits, openapi
 from hostler.api.auth import DEVELOPMENT_HEADER, authorize
-from hostler.api.configuration import ConfigurationFile
+from hostler.api.configuration import Configuration
 from hostler.api.context import CALLER_KEY, Api, Caller
 from hostler.api.deputies.deputies import Deputies
 from hostler.api.errors import answer_error, log_socket_error
 from hostler.api.links.links import AgentLinks
+from hostler.api.refusals import Refusals
 from hostler.api.routes import ROUTES
-from hostler.base.errors import HostlerError
+from hostler.base.errors import Failed, HostlerError
 from hostler.engine.engine import Engine
 
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
@@ -34,7 +35,8 @@ def create_app(
     links: AgentLinks,
     *,
     is_loopback: bool,
-    configuration: ConfigurationFile | None = None,
+    configuration: Configuration | None = None,
+    has_open_door: bool = True,
 ) -> Litestar:
     """Make the application of one server.
 
@@ -43,13 +45,22 @@ def create_app(
         links: The links to agents; watched for silence while the application runs.
         is_loopback: Only this machine can reach the port: the one case in which requests without
             a token may be taken (see `hostler.api.auth`).
-        configuration: The file that can be read again; without it the configuration stays.
+        configuration: What can be read again; without it the configuration stays.
+        has_open_door: False demands tokens also where only this machine can reach the port.
     """
-    api = Api(engine=engine, links=links, is_loopback=is_loopback, configuration=configuration)
+    refusals = Refusals(engine)
+    api = Api(
+        engine=engine,
+        links=links,
+        refusals=refusals,
+        is_loopback=is_loopback,
+        configuration=configuration,
+        has_admin=not has_open_door,
+    )
 
     @contextlib.asynccontextmanager
     async def run(_: Litestar) -> AsyncIterator[None]:
-        watching = asyncio.create_task(links.watch())
+        tasks = [asyncio.create_task(links.watch()), asyncio.create_task(refusals.run())]
         deputies = Deputies(links)
         await deputies.start()
         try:
@@ -57,8 +68,11 @@ def create_app(
         finally:
             api.stopping.set()
             await deputies.close()
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+            with contextlib.suppress(Failed):  # an engine that has ended takes no more
+                await refusals.flush()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await links.close()
 
     return _application(api, run)

@@ -46,8 +46,10 @@ async def authorize(connection: AnyConnection) -> None:
     role = connection.route_handler.opt.get(ROLE_KEY)
     if role is None:
         return
-    caller = identify(api, connection)
-    cast("dict[str, Any]", connection.scope)[CALLER_KEY] = caller
+    scope = cast("dict[str, Any]", connection.scope)
+    # Only code in this process can have put it there: a scope is made by whoever serves.
+    caller = scope.get(CALLER_KEY) or identify(api, connection)
+    scope[CALLER_KEY] = caller
     if role is Role.AGENT:
         if caller.role is not Role.AGENT and not caller.is_development:
             raise Denied(403, "forbidden", "only an agent's token may do this")
@@ -110,7 +112,11 @@ def by_secret(api: Api, secret: str) -> Caller:
 
 def _caller(token: Token) -> Caller:
     return Caller(
-        principal=token.name or token.token_id, role=token.role, pool=token.pool, tier=token.tier
+        principal=token.name or token.token_id,
+        role=token.role,
+        pool=token.pool,
+        tier=token.tier,
+        token_id=token.token_id,
     )
 
 

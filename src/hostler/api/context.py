@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from litestar.connection import ASGIConnection
 
-from hostler.api.configuration import ConfigurationFile
+from hostler.api.configuration import Configuration
 from hostler.api.links.links import AgentLinks
 from hostler.engine.engine import Engine
 from hostler.model.token import Role
+
+if TYPE_CHECKING:
+    from hostler.api.refusals import Refusals
 
 T = TypeVar("T")
 
@@ -35,6 +38,7 @@ class Caller:
         principal: The name in the audit.
         pool: The only pool that a lessee may lease from; empty for any.
         tier: Of an agent's join token.
+        token_id: The token that was shown, where one was.
         is_development: Nobody was asked who they are, because only this machine can reach us.
     """
 
@@ -42,6 +46,7 @@ class Caller:
     role: Role
     pool: str = ""
     tier: str = ""
+    token_id: str = ""
     is_development: bool = False
 
     def may(self, role: Role) -> bool:
@@ -54,6 +59,7 @@ class Api:
     """One server's side of the API.
 
     Attributes:
+        refusals: Who was refused.
         is_loopback: The server listens where only this machine can reach it.
         stopping: Set when streams shall end.
     """
@@ -61,10 +67,12 @@ class Api:
     engine: Engine
     links: AgentLinks
     is_loopback: bool
-    configuration: ConfigurationFile | None = None
-    """What is read again on `config reload`; `None` where the configuration is no file."""
+    refusals: Refusals
+    configuration: Configuration | None = None
+    """What is read again on `config reload`; `None` where it cannot be."""
     has_admin: bool = False
-    """An admin token has been seen; from then on nobody gets in without a token."""
+    """An admin token has been seen, or whoever embeds us is the admin; from then on nobody gets in
+    without a token."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -77,6 +85,12 @@ def caller_of(connection: AnyConnection) -> Caller:
     """Return who asks; `auth.authorize` has put it there."""
     scope = cast("dict[str, Any]", connection.scope)
     return cast("Caller", scope[CALLER_KEY])
+
+
+def remote_of(connection: AnyConnection) -> str:
+    """Return the address that a connection comes from, or nothing where it has none."""
+    client = connection.scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def header(connection: AnyConnection, name: bytes) -> str | None:

@@ -153,8 +153,10 @@ def _library_problem(error: HTTPException) -> Problem:
     )
 
 
-def answer_error(_: HttpRequest, error: Exception) -> Response[bytes]:
+def answer_error(request: HttpRequest, error: Exception) -> Response[bytes]:
     """Answer an error; the one place where everything is caught on the way to a client."""
+    if isinstance(error, Denied):
+        request.app.state.api.refusals.note(request, error)
     told = problem_of(error)
     if told.status == HTTPStatus.INTERNAL_SERVER_ERROR or isinstance(error, Defect):
         _log_defect("request_failed", error)

@@ -7,12 +7,13 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from hostler.api.context import Api
+from hostler.api.context import AnyConnection, Api, Caller, remote_of
 from hostler.api.errors import HttpRequest, Invalid, missing, refused
 from hostler.api.http import idempotency_key_of, raw_body
 from hostler.base.errors import Defect
 from hostler.core.inputs import AnyRequest
 from hostler.core.replies import Accepted, Refused, Result
+from hostler.model.audit import Origin
 from hostler.model.record import Record
 from hostler.wire.documents import BundleDocument, check_value
 from hostler.wire.http import ProblemError
@@ -51,13 +52,23 @@ def accepted_of(result: Result) -> Accepted:
             raise refused(refusal)
 
 
-def common(request: HttpRequest, principal: str) -> dict[str, Any]:
+def common(request: HttpRequest, caller: Caller) -> dict[str, Any]:
     """Give the fields that every request of the core has."""
+    return {**of_holder(request, caller), "origin": origin_of(request, caller)}
+
+
+def of_holder(request: HttpRequest, caller: Caller) -> dict[str, Any]:
+    """Give the same but for the origin, which nobody asks for where nothing is audited."""
     return {
         "request_id": new_request_id(),
-        "principal": principal,
+        "principal": caller.principal,
         "idempotency_key": idempotency_key_of(request),
     }
+
+
+def origin_of(connection: AnyConnection, caller: Caller) -> Origin:
+    """Say from where a request comes."""
+    return Origin(token_id=caller.token_id, remote=remote_of(connection))
 
 
 def record_of(api: Api, kind: type[R], key: str) -> R:

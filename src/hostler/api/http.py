@@ -195,7 +195,7 @@ async def page(
         Failed: The engine has stopped.
     """
     limit = query.number("limit", most=limits.PAGE_COUNT_MAX) or limits.PAGE_COUNT_DEFAULT
-    after = _decode_cursor(query.text("cursor"))
+    after = decode_cursor(query.text("cursor"))
 
     def read(fleet: Fleet) -> Page[V]:
         items: list[V] = []
@@ -211,7 +211,7 @@ async def page(
             last = key
         return Page(
             items=items,
-            next_cursor=_encode_cursor(last) if is_cut else None,
+            next_cursor=encode_cursor(last) if is_cut else None,
             revision=fleet.revision,
             event_seq=fleet.event_seq,
         )
@@ -230,11 +230,17 @@ def _keys_after(keys: Iterable[str], after: str, limit: int) -> Iterable[str]:
     yield from sorted(key for key in rest if key > first[-1])
 
 
-def _encode_cursor(key: str) -> str:
+def encode_cursor(key: str) -> str:
+    """Write the last key of a page as a cursor."""
     return base64.urlsafe_b64encode(key.encode()).decode().rstrip("=")
 
 
-def _decode_cursor(cursor: str) -> str:
+def decode_cursor(cursor: str) -> str:
+    """Read a cursor; an empty one is the beginning.
+
+    Raises:
+        Denied: It is none.
+    """
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         return base64.b64decode(padded, altchars=b"-_", validate=True).decode()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NewType
+from typing import Final, NewType
 
 NodeId = NewType("NodeId", str)
 """`n-000001`; never used twice."""
@@ -30,6 +30,17 @@ def replica_id(bundle_id: str, job: str, index: int) -> ReplicaId:
     return ReplicaId(f"{bundle_id}/{job}/{index}")
 
 
+PRIMARY: Final = "primary"
+BACKUP: Final = "backup"
+
+
 def role_of(index: int) -> str:
-    """Return the role of a replica: primary, backup, then `replica-2` and on."""
-    return ("primary", "backup")[index] if index < 2 else f"replica-{index}"
+    """Return the role that a replica begins with: primary, backup, then `replica-2` and on."""
+    return (PRIMARY, BACKUP)[index] if index < 2 else f"replica-{index}"
+
+
+def rank_of(role: str) -> int:
+    """Return the index of the replica that begins with a role."""
+    if role in (PRIMARY, BACKUP):
+        return int(role == BACKUP)
+    return int(role.removeprefix("replica-"))

@@ -12,6 +12,7 @@ from hostler.cli.command import SETTINGS
 from hostler.cli.commands import (
     agent,
     apply,
+    backup,
     bundles,
     config,
     demo,
@@ -46,7 +47,7 @@ app: Final = typer.Typer(
 for part in (
     *(demo, server, agent, apply, bundles, rollout, run, lease),
     *(status, get, describe, explain, logs, events),
-    *(nodes, pool, config, providers, token, shell),
+    *(nodes, pool, config, providers, token, backup, shell),
 ):
     part.register(app)
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
 from hostler.base.units import format_duration
 from hostler.cli.lease_descriptions import clean_up_text, lease_lines, tenant_text
-from hostler.cli.lives import moves_to, restarts_text
+from hostler.cli.lives import CONFIG_COLUMNS, config_text, moves_to, restarts_text
 from hostler.cli.output import At, Cell, Column, fields, table
-from hostler.cli.protection_text import protected_text
+from hostler.cli.pool_descriptions import BOOT_COLUMNS, TIER_COLUMNS, money_an_hour, pool_pairs
+from hostler.cli.protection_text import budgets_text, protected_text
 from hostler.cli.remote import now_ms
 from hostler.cli.tables import (
     ALLOCATION_COLUMNS,
@@ -17,31 +18,26 @@ from hostler.cli.tables import (
     REPLICA_COLUMNS,
     SERVICE_NODE_COLUMNS,
     ended_text,
-    money_text,
     node_state,
     node_use,
     reported_text,
-    shape_text,
     stop_answer,
 )
 from hostler.cli.where_text import requirement_text, spread_text, where_text
 from hostler.wire.http import (
     AllocationView,
-    BootFailureView,
     BundleView,
-    ClosingView,
     DrainView,
     JobView,
     LeaseView,
+    NodeMaintenanceView,
     NodeView,
     NoteView,
     NoticeView,
-    OfferView,
     PoolView,
     QuarantineView,
     ReplicaView,
     ServiceView,
-    TierView,
     TokenView,
 )
 
@@ -114,10 +110,6 @@ def _until(at_ms: int) -> str:
     return format_duration(max(0, at_ms - now_ms()))
 
 
-def _money(microusd: int) -> str | None:
-    return f"{money_text(microusd)} an hour" if microusd else None
-
-
 def _since(word: str, at_ms: int) -> str:
     return f"{word} for {format_duration(max(0, now_ms() - at_ms))}"
 
@@ -136,7 +128,7 @@ def _node(client: SyncClient, view: NodeView) -> list[str]:
         ("Provider", f"{view.provider} / {view.offer}".strip(" /")),
         ("Zone", view.zone),
         ("Reliability", view.reliability),
-        ("Price", _money(view.price_microusd_per_hour)),
+        ("Price", money_an_hour(view.price_microusd_per_hour)),
         ("Has", reported_text(view)),
         ("Labels", ", ".join(f"{name}={value}" for name, value in view.labels.items())),
         ("Used for", node_use(view) or "nothing"),
@@ -151,6 +143,7 @@ def _node(client: SyncClient, view: NodeView) -> list[str]:
             _drain_text(drain) if drain else None,
         ),
         ("Quarantine", _quarantine_text(view.quarantine)),
+        ("Maintenance", _maintenance_text(view.maintenance)),
         ("Taken back", _notice_text(view.notice)),
         ("Retires because", view.retire_reason),
         ("Machine is still there", stop_answer(view.stop)),
@@ -183,6 +176,17 @@ def _quarantine_text(view: QuarantineView | None) -> str | None:
     return f"{why}; a trial in {format_duration(max(0, view.until_at_ms - now_ms()))}"
 
 
+def _maintenance_text(view: NodeMaintenanceView | None) -> str | None:
+    if view is None:
+        return None
+    if view.is_called_off:
+        return f"{view.name}, called off here"
+    left_ms = view.from_at_ms - now_ms()
+    if left_ms > 0:
+        return f"{view.name}, in {format_duration(left_ms)}"
+    return f"{view.name}, over in {_until(view.to_at_ms)}"
+
+
 def _notice_text(view: NoticeView | None) -> str | None:
     if view is None:
         return None
@@ -191,38 +195,10 @@ def _notice_text(view: NoticeView | None) -> str | None:
     return f"in {format_duration(max(0, view.ends_at_ms - now_ms()))}, says its {view.source}"
 
 
-def _closing_text(closing: ClosingView | None) -> str | None:
-    if closing is None:
-        return None
-    return (
-        "yes"
-        if closing.is_done
-        else f"not yet; what is left is ended in {_until(closing.deadline_at_ms)}"
-    )
-
-
 def _drain_text(drain: DrainView) -> str:
     rest_ms = drain.deadline_at_ms - now_ms()
     is_overdue = drain.is_overdue or rest_ms < 0
     return f"{drain.by}, {'overdue' if is_overdue else f'until in {format_duration(rest_ms)}'}"
-
-
-_TIER_COLUMNS: tuple[Column[TierView], ...] = (
-    Column("TIER", lambda view: view.name),
-    Column("KIND", lambda view: view.kind),
-    Column("PROVIDER", lambda view: view.provider),
-    Column("NODES", lambda view: view.node_count),
-    Column("AT MOST", lambda view: view.node_count_max or None),
-    Column("OFFERS", lambda view: "; ".join(map(_offer_text, view.offers))),
-)
-
-
-def _offer_text(offer: OfferView) -> str:
-    parts = [shape_text(offer.shape), _money(offer.price_microusd_per_hour) or ""]
-    if offer.cooling_until_at_ms is not None and offer.cooling_until_at_ms > now_ms():
-        rest_ms = offer.cooling_until_at_ms - now_ms()
-        parts.append(f"left alone for {format_duration(rest_ms)}")
-    return f"{offer.name} ({', '.join(part for part in parts if part)})"
 
 
 def _service(view: ServiceView) -> list[str]:
@@ -243,41 +219,14 @@ def _service(view: ServiceView) -> list[str]:
 
 
 def _pool(client: SyncClient, view: PoolView) -> list[str]:
-    spare_for = f" for {view.spare_band}" if view.spare_band else ""
-    pairs: Pairs = [
-        ("Pool", view.name),
-        ("Takes work", "yes" if view.is_enabled else "no: it is disabled"),
-        ("Closed", _closing_text(view.closing)),
-        ("Nodes", f"{view.node_count}, {view.ready_count} ready, {view.starting_count} starting"),
-        ("Idle", view.idle_count),
-        ("Kept warm", view.warm_count),
-        ("At least", view.node_count_min or None),
-        ("At most", view.node_count_max),
-        ("Windows", ", ".join(view.windows) or None),
-        ("To be replaced", view.replacing_count or None),
-        ("Lives for", format_duration(view.age_ms_max) if view.age_ms_max else None),
-        ("Spares", f"{view.present_spare_count} of {view.spare_count}{spare_for}"),
-        ("Leases", f"{view.held_count} held, {view.waiting_count} waiting"),
-        ("A lease lasts", f"{format_duration(view.lease_ms)} after its last heartbeat"),
-        ("and at most", format_duration(view.lease_ms_max) if view.lease_ms_max else None),
-    ]
     nodes = client.nodes(pool=view.name)
     return [
-        *_fields(pairs),
-        *_table("Tiers", view.tiers, _TIER_COLUMNS),
+        *_fields(pool_pairs(view)),
+        *_table("Tiers", view.tiers, TIER_COLUMNS),
         *_boots(view),
         *_table("Nodes", nodes, NODE_COLUMNS),
         *_notes(view.notes),
     ]
-
-
-_BOOT_COLUMNS: tuple[Column[BootFailureView], ...] = (
-    Column("NODE", lambda view: view.node_id),
-    Column("OFFER", lambda view: view.offer),
-    Column("AGO", lambda view: At(view.at_ms)),
-    Column("CODE", lambda view: view.code),
-    Column("MESSAGE", lambda view: view.message),
-)
 
 
 def _boots(view: PoolView) -> list[str]:
@@ -287,7 +236,7 @@ def _boots(view: PoolView) -> list[str]:
         if tier.boot_failures:
             stopped = "" if tier.stopped_at_ms is None else ", launches stopped"
             title = f"Failed boots in {tier.name}: {tier.boot_failure_count} in a row{stopped}"
-            told += _table(title, tier.boot_failures, _BOOT_COLUMNS)
+            told += _table(title, tier.boot_failures, BOOT_COLUMNS)
     return told
 
 
@@ -317,6 +266,7 @@ def _bundle(client: SyncClient, view: BundleView) -> list[str]:
             "; ".join(f"{job.name}: {told}" for job in view.jobs if (told := where_text(job))),
         ),
         ("Protected", protected_text(view)),
+        ("Disruption budgets", budgets_text(view)),
         ("Together", "the jobs of one copy on one node" if view.is_colocated else None),
         ("Labels", ", ".join(f"{name}={value}" for name, value in view.labels.items())),
         ("Generation", view.generation),
@@ -327,12 +277,12 @@ def _bundle(client: SyncClient, view: BundleView) -> list[str]:
         *_fields(pairs),
         *_table("Jobs", view.jobs, _JOB_COLUMNS),
         *_table("Replicas", replicas, REPLICA_COLUMNS),
+        *_table("Configurations", [each for each in replicas if each.config], CONFIG_COLUMNS),
     ]
 
 
 def _replica(client: SyncClient, view: ReplicaView) -> list[str]:
     waits = f"{view.reason}: {view.reason_detail}" if view.reason_detail else view.reason
-    retry_ms = None if view.retry_at_ms is None else max(0, view.retry_at_ms - now_ms())
     pairs: Pairs = [
         ("Replica", view.replica_id),
         ("Role and band", f"{view.role}, {view.band}"),
@@ -344,11 +294,12 @@ def _replica(client: SyncClient, view: ReplicaView) -> list[str]:
         ("Waits for", waits),
         ("Room is made on", None if view.claim is None else view.claim.node_id),
         ("Gave way to", None if view.preempted is None else view.preempted.by),
-        ("Tried again in", None if retry_ms is None else format_duration(retry_ms)),
+        ("Tried again in", None if view.retry_at_ms is None else _until(view.retry_at_ms)),
         ("Restarts that count", restarts_text(view)),
         ("Moves to", moves_to(view)),
         ("Degraded by", ", ".join(view.degraded_by)),
         ("Generation", view.generation),
+        ("Configuration", None if view.config is None else config_text(view.config)),
     ]
     past = [
         one

@@ -160,7 +160,7 @@ def _is_from_server(error: Exception) -> TypeGuard[ClientError]:
 
 def _told_by_server(error: ClientError) -> tuple[ExitCode, list[str]]:
     code = _CODE_BY_STATUS.get(error.status, ExitCode.FAILED)
-    if error.errors and code is ExitCode.REFUSED:
+    if error.errors and error.status == 422:
         code = ExitCode.BAD_INPUT
     lines = [
         ": ".join(

@@ -69,21 +69,23 @@ def say_events(events: Iterable[EventView], output: OutputFormat) -> None:
         sys.stdout.flush()
 
 
-def event_line(event: EventView, *, is_wide: bool = False, is_colour: bool = False) -> str:
+def event_line(
+    event: EventView, *, is_wide: bool = False, has_day: bool = False, is_colour: bool = False
+) -> str:
     """Write an event on one line: when, what, about what, and what is to be said of it."""
-    format_ = "%Y-%m-%d %H:%M:%S" if is_wide else "%H:%M:%S"
+    format_ = "%Y-%m-%d %H:%M:%S" if is_wide or has_day else "%H:%M:%S"
     when = time.strftime(format_, time.localtime(event.at_ms / 1_000))
     style = Style.BAD if any(word in event.kind for word in _BAD_WORDS) else None
     kind = painted(event.kind.ljust(24), style, is_colour=is_colour)
     about = " ".join(dict.fromkeys(event.about.values()))
     data = " ".join(
-        _told(name, value) for name, value in event.data.items() if value not in (None, "")
+        told(name, value) for name, value in event.data.items() if value not in (None, "")
     )
     position = f"{event.seq:>8}  " if is_wide else ""
     return f"{position}{when}  {kind}  {shown(about)}  {shown(data)}".rstrip()
 
 
-def _told(name: str, value: str | int | bool | None) -> str:  # noqa: FBT001 - any value of an event
+def told(name: str, value: str | int | bool | None) -> str:  # noqa: FBT001 - any value of an event
     """Write one value of an event: instants as times, durations in their units, words in quotes."""
     match value:
         case bool():

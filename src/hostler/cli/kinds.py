@@ -13,6 +13,7 @@ from hostler.cli.tables import (
     ALLOCATION_COLUMNS,
     BUNDLE_COLUMNS,
     LEASE_COLUMNS,
+    MAINTENANCE_COLUMNS,
     NODE_COLUMNS,
     POOL_COLUMNS,
     REPLICA_COLUMNS,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         AllocationView,
         BundleView,
         LeaseView,
+        MaintenanceView,
         NodeView,
         PoolView,
         ReplicaView,
@@ -215,6 +217,16 @@ WINDOWS: Final[Kind[WindowComingView]] = Kind(
     filters=("pool",),
 )
 
+MAINTENANCE: Final[Kind[MaintenanceView]] = Kind(
+    noun="maintenance",
+    plural="maintenance",
+    short=(),
+    listed=lambda client, _: client.maintenance(),
+    fetched=None,
+    id_of=lambda view: view.name,
+    columns=MAINTENANCE_COLUMNS,
+)
+
 STUCK: Final[Kind[NodeView]] = Kind(
     noun="stuck-node",
     plural="stuck",
@@ -240,6 +252,7 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
     TOKENS,
     SERVICES,
     WINDOWS,
+    MAINTENANCE,
     STUCK,
 )
 KIND_BY_NAME: Final[dict[str, Kind[Any]]] = {name: kind for kind in KINDS for name in kind.names}

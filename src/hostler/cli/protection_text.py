@@ -1,11 +1,11 @@
-"""Which losses a bundle would not survive, in lines."""
+"""Which losses a bundle would not survive, and what bounds its moves, in lines."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from hostler.wire.http import BundleView, ProtectionView
+    from hostler.wire.http import BudgetStateView, BundleView, ProtectionView
 
 _SHOWN_MAX: Final = 5
 
@@ -33,3 +33,21 @@ def protected_text(view: BundleView) -> str | None:
         return "yes"
     told = [f"{hurt.kind.replace('_', ' ')} {hurt.name}" for hurt in found.hurts]
     return f"no: {', '.join(told[:_SHOWN_MAX]) or 'not placed'}"
+
+
+def budgets_text(view: BundleView) -> str | None:
+    """Write what binds the moves of a bundle's replicas, and how far it is used."""
+    if view.disruption_budgets is None:
+        return None
+    return "; ".join(map(_budget_text, view.disruption_budgets)) or "one replica of a job at a time"
+
+
+def _budget_text(budget: BudgetStateView) -> str:
+    told = []
+    if budget.unavailable_count_max is not None:
+        told.append(f"{len(budget.away)} of {budget.unavailable_count_max} away")
+    if budget.ready_count_min is not None:
+        told.append(f"{budget.ready_count} ready, {budget.ready_count_min} must be")
+    whose = f" of {budget.job}" if budget.job else " of the fleet"
+    rest = "" if budget.is_in_force else " (not in force now)"
+    return f"{budget.name}{whose}: {', '.join(told)}{rest}"

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Any, Final, Self
 
 import msgspec
@@ -44,6 +45,8 @@ class RunOptions:
     Attributes:
         asked: The lease to acquire; `None` uses `lease_id`.
         has_stdin: Pass standard input on.
+        copies_in: What to copy to the node before, and as what.
+        copies_out: What to copy from the node afterwards, and as what.
     """
 
     argv: Sequence[str]
@@ -52,6 +55,8 @@ class RunOptions:
     env: dict[str, str]
     cwd: str | None
     has_stdin: bool
+    copies_in: Sequence[tuple[Path, str]]
+    copies_out: Sequence[tuple[str, Path]]
 
     @classmethod
     def read(  # noqa: PLR0913 - the options of the command line, each by its name
@@ -67,6 +72,8 @@ class RunOptions:
         env: Sequence[str],
         cwd: str | None,
         has_stdin: bool | None,
+        copy_in: Sequence[str] = (),
+        copy_out: Sequence[str] = (),
     ) -> Self:
         """Read what stands on the command line.
 
@@ -97,6 +104,8 @@ class RunOptions:
             env=dict(_variable(one) for one in env),
             cwd=cwd,
             has_stdin=not sys.stdin.isatty() if has_stdin is None else has_stdin,
+            copies_in=[_copy_in(one) for one in copy_in],
+            copies_out=[_copy_out(one) for one in copy_out],
         )
 
 
@@ -106,6 +115,34 @@ def _variable(text: str) -> tuple[str, str]:
     if not name:
         raise CommandError(f"{text} is not NAME=VALUE", code=ExitCode.BAD_INPUT)
     return name, value if equals else os.environ.get(name, "")
+
+
+def _copy_in(text: str) -> tuple[Path, str]:
+    """Read `HERE:THERE`; `HERE` alone keeps its name.
+
+    Raises:
+        CommandError: There is no such file or folder.
+    """
+    here, _, there = text.partition(":")
+    path = Path(here)
+    if not here or not path.exists():
+        told = f"--copy-in {text}: there is no {here or 'source'} here"
+        raise CommandError(told, code=ExitCode.BAD_INPUT)
+    return path, there or path.resolve().name
+
+
+def _copy_out(text: str) -> tuple[str, Path]:
+    """Read `THERE:HERE`; `THERE` alone keeps its name.
+
+    Raises:
+        CommandError: It has no name.
+    """
+    there, _, here = text.partition(":")
+    name = PurePosixPath(there).name
+    if name in ("", ".."):
+        told = f"--copy-out {text}: name the file or folder there"
+        raise CommandError(told, code=ExitCode.BAD_INPUT)
+    return there, Path(here, name) if not here or here.endswith("/") else Path(here)
 
 
 async def run_command(remote: Remote, options: RunOptions) -> int:
@@ -183,6 +220,19 @@ def _waiting_teller() -> Callable[[LeaseView], None]:
 
 
 async def _run_on(held: HeldLease, options: RunOptions, signals: _Signals) -> int:
+    for source, target in options.copies_in:
+        await held.copy_in(source, target)
+    status = await _carry_out(held, options, signals)
+    for there, here in options.copies_out:
+        try:
+            await held.copy_out(there, here)
+        except HostlerError as error:
+            report(error)
+            status = status or ExitCode.HOSTLER_FAILED_RUN
+    return status
+
+
+async def _carry_out(held: HeldLease, options: RunOptions, signals: _Signals) -> int:
     command = held.start(
         options.argv, env=options.env, cwd=options.cwd, has_stdin=options.has_stdin
     )
@@ -191,7 +241,8 @@ async def _run_on(held: HeldLease, options: RunOptions, signals: _Signals) -> in
         if options.has_stdin:
             _start_feeding(command)
         result = await command.wait(_write)
-        return result.status
+    signals.forward_to(None)
+    return result.status
 
 
 async def _write(stream: str, data: bytes) -> None:
@@ -251,8 +302,8 @@ class _Signals:
         for number in (signal.SIGINT, signal.SIGTERM):
             self._loop.remove_signal_handler(number)
 
-    def forward_to(self, command: RunningCommand) -> None:
-        """Hand signals to a command from now on."""
+    def forward_to(self, command: RunningCommand | None) -> None:
+        """Hand signals to a command from now on; to `None`: they end what we do."""
         self._command = command
 
     def _on_signal(self, number: signal.Signals) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from hostler.base.units import format_size
+from hostler.base.units import format_duration, format_size
 from hostler.cli.output import At, Column
-from hostler.cli.protection_text import protected_text
+from hostler.cli.protection_text import budgets_text, protected_text
 
 if TYPE_CHECKING:
     from hostler.wire.http import (
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         BundleView,
         EndedView,
         LeaseView,
+        MaintenanceView,
         NodeView,
         PoolView,
         ReplicaView,
@@ -80,11 +81,19 @@ def node_state(node: NodeView) -> str:
         words.append(node.health)
     if node.cordon is not None:
         words.append("cordoned")
+    if node.maintenance is not None and not node.maintenance.is_called_off:
+        words.append("maintenance" if node.maintenance.is_begun else "closing")
     if node.quarantine is not None:
         words.append("probation" if node.quarantine.is_on_probation else "quarantined")
     if node.drain is not None and node.phase == "ready":
         words.append("draining")
     return " ".join(words)
+
+
+def maintained_text(view: MaintenanceView) -> str:
+    """Write which nodes a maintenance is about."""
+    labels = [f"{name}={value}" for name, value in sorted(view.labels.items())]
+    return ", ".join([*view.pools, *labels, *view.node_ids])
 
 
 def node_use(node: NodeView) -> str:
@@ -198,6 +207,17 @@ WINDOW_COLUMNS: Final[tuple[Column[WindowComingView], ...]] = (
     Column("MAX", lambda view: view.node_count_max),
     Column("NOTE", lambda view: view.note or None),
 )
+MAINTENANCE_COLUMNS: Final[tuple[Column[MaintenanceView], ...]] = (
+    Column("MAINTENANCE", lambda view: view.name),
+    Column("STATE", lambda view: view.state, is_state=True),
+    Column("FROM", lambda view: view.from_local or None),
+    Column("TO", lambda view: view.to_local or None),
+    Column("OF", maintained_text),
+    Column("NODES", lambda view: ", ".join(f"{n.node_id} {n.state}" for n in view.nodes) or None),
+    Column("LEAD", lambda view: format_duration(view.lead_ms), is_wide=True),
+    Column("FORCED", lambda view: view.is_forced, is_wide=True),
+    Column("WHY", lambda view: view.reason or None, is_wide=True),
+)
 BUNDLE_COLUMNS: Final[tuple[Column[BundleView], ...]] = (
     Column("BUNDLE", lambda view: view.bundle_id),
     Column("POOL", lambda view: view.pool),
@@ -208,6 +228,7 @@ BUNDLE_COLUMNS: Final[tuple[Column[BundleView], ...]] = (
     Column("FAILED", lambda view: view.failed_count),
     Column("SINCE", lambda view: At(view.phase_since_at_ms)),
     Column("PROTECTED", protected_text, is_wide=True),
+    Column("BUDGETS", budgets_text, is_wide=True),
     Column("GENERATION", lambda view: view.generation, is_wide=True),
     Column("JOBS", lambda view: ",".join(job.name for job in view.jobs), is_wide=True),
     Column("BY", lambda view: view.submitted_by, is_wide=True),

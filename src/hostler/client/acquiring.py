@@ -9,6 +9,7 @@ import msgspec
 
 from hostler.base.errors import HostlerError
 from hostler.client import calls
+from hostler.client.call import Call
 from hostler.client.errors import ClientError
 from hostler.client.lease import HeldLease, LeaseRefused
 from hostler.client.transport import Transport
@@ -17,6 +18,9 @@ from hostler.wire.http import WAIT_MS_MAX, AcquireRequest, LeaseView
 
 WAITING_TOLD_MS: Final = 500
 """How long a lease waits before somebody who wants to know is told that it does."""
+
+LEAVING_MS_MAX: Final = 5_000
+"""How long a cancelled request may take to leave the line."""
 
 
 async def acquire(
@@ -32,8 +36,11 @@ async def acquire(
     """
     first_ms = min(asked.timeout_ms, WAITING_TOLD_MS if on_waiting else WAIT_MS_MAX // 2)
     call = calls.acquire_lease(msgspec.structs.replace(asked, wait_ms=first_ms))
+    at_once = calls.acquire_lease(
+        msgspec.structs.replace(asked, wait_ms=0), key=call.idempotency_key
+    )
     for is_last in (False, True):
-        view = await _out_of_line(transport, call, on_waiting)
+        view = await _out_of_line(transport, call, at_once, on_waiting)
         if view.phase == "held" and view.is_acknowledged:
             return HeldLease(transport, view)
         if view.phase == "held":
@@ -55,22 +62,34 @@ async def acquire(
 
 
 async def _out_of_line(
-    transport: Transport, call: calls.Call[LeaseView], on_waiting: OnWaiting | None
+    transport: Transport,
+    call: Call[LeaseView],
+    at_once: Call[LeaseView],
+    on_waiting: OnWaiting | None,
 ) -> LeaseView:
-    view = await transport.send(call)
+    view: LeaseView | None = None
     try:
+        view = await transport.send(call)
         while view.phase == "waiting":
             if on_waiting is not None:
                 on_waiting(view)
             view = await transport.send(calls.lease(view.lease_id, WAIT_MS_MAX // 2))
-    except (asyncio.CancelledError, HostlerError):
-        await asyncio.shield(_leave_line(transport, view.lease_id))
+    except (asyncio.CancelledError, HostlerError) as error:
+        if view is not None or isinstance(error, asyncio.CancelledError):
+            await asyncio.shield(_leave_line(transport, at_once, view))
         raise
     return view
 
 
-async def _leave_line(transport: Transport, lease_id: str) -> None:
+async def _leave_line(
+    transport: Transport, at_once: Call[LeaseView], view: LeaseView | None
+) -> None:
+    """Give up a request; nobody is to hold a node that nobody knows of."""
     try:
-        await transport.send(calls.release_lease(lease_id))
-    except HostlerError:
+        async with asyncio.timeout(LEAVING_MS_MAX / 1_000):
+            if view is None:
+                # Its answer was still to come: the same key tells which lease it is.
+                view = await transport.send(at_once)
+            await transport.send(calls.release_lease(view.lease_id))
+    except (HostlerError, TimeoutError):
         return  # it leaves the line by itself at its deadline, and expires if it was granted

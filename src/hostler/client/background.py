@@ -7,6 +7,8 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
+from hostler.base.errors import Rejected
+
 T = TypeVar("T")
 
 
@@ -22,7 +24,14 @@ class BackgroundLoop:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something on the loop and wait for it; an interrupt cancels it there."""
+        """Do something on the loop and wait for it; an interrupt cancels it there.
+
+        Raises:
+            Rejected: The loop has been stopped.
+        """
+        if self._loop.is_closed():
+            work.close()
+            raise Rejected("client_closed", "this client is closed; make another")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()

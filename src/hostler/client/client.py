@@ -10,9 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar, Unpack
 
-from hostler.client import calls, streams
+from hostler.client import bundle_calls, calls, streams
 from hostler.client.acquiring import acquire
 from hostler.client.bundle_client import BundleClient
+from hostler.client.http_transport import HttpTransport
 from hostler.client.lease import HeldLease
 from hostler.client.paging import PAGE_COUNT
 from hostler.client.questions import Questions
@@ -51,6 +52,7 @@ class Client(BundleClient, Questions):
         tls_ca: Path | None = None,
         timeout_ms: int = TIMEOUT_MS,
         retry_ms: int = RETRY_MS,
+        transport: Transport | None = None,
     ) -> None:
         """Make a client; nothing is connected yet.
 
@@ -60,8 +62,9 @@ class Client(BundleClient, Questions):
             tls_ca: Certificates to trust instead of the system's, as a PEM file.
             timeout_ms: Longest time for an answer.
             retry_ms: How long to try again while the server is away or overloaded; 0 for not.
+            transport: How requests get there, instead of all of the above.
         """
-        self._transport = Transport(
+        self._transport = transport or HttpTransport(
             url or os.environ.get(URL_VARIABLE) or URL_DEFAULT,
             token=token or os.environ.get(TOKEN_VARIABLE),
             tls_ca=tls_ca,
@@ -142,7 +145,7 @@ class Client(BundleClient, Questions):
     ) -> list[AllocationView]:
         """Return live allocations, and with `include_ended` those still remembered."""
         return await self._all(
-            lambda cursor: calls.allocations(
+            lambda cursor: bundle_calls.allocations(
                 limit=PAGE_COUNT,
                 cursor=cursor,
                 bundle=bundle,
@@ -153,7 +156,7 @@ class Client(BundleClient, Questions):
 
     async def allocation(self, allocation_id: str) -> AllocationView:
         """Return one allocation."""
-        return await self._transport.send(calls.allocation(allocation_id))
+        return await self._transport.send(bundle_calls.allocation(allocation_id))
 
     def logs(
         self, target: str, *, follow: bool = False, tail_bytes: int | None = None

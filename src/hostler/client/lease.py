@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final, Self
 
 import msgspec
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
 from hostler.base.errors import Failed, Rejected
 from hostler.client import calls
-from hostler.client.errors import ClientError, Unreachable, refusal, unreachable
-from hostler.client.transport import TRY_AGAIN, Pauses, Transport
+from hostler.client.call import segment
+from hostler.client.copying import COPY_BYTES_MAX, copy_in, copy_out
+from hostler.client.errors import ClientError, Unreachable
+from hostler.client.transport import TRY_AGAIN, Frames, FramesEnded, Pauses, Transport
 from hostler.wire.http import (
     LeaseView,
     RunExit,
@@ -195,6 +197,44 @@ class HeldLease:
         first = RunStart(argv=list(argv), env=dict(env or {}), cwd=cwd, has_stdin=has_stdin)
         return RunningCommand(self, self._transport, first)
 
+    async def copy_in(
+        self, source: str | os.PathLike[str], target: str, *, bytes_max: int = COPY_BYTES_MAX
+    ) -> None:
+        """Copy a file or a folder to the node.
+
+        Args:
+            source: Of ours; links in it are copied as links.
+            target: What it is called there, in the lease's folder unless it is absolute; one that
+                ends with a slash is a folder to put it into. What is there is written over.
+            bytes_max: Copy no more.
+
+        Raises:
+            Rejected: The source is not there or too large.
+            CopyFailed: The node did not take it.
+            LeaseLost: The lease ended before the copy did.
+            RunFailed: As `run`.
+        """
+        await copy_in(self, Path(source), target, bytes_max=bytes_max)
+
+    async def copy_out(
+        self, source: str, target: str | os.PathLike[str], *, bytes_max: int = COPY_BYTES_MAX
+    ) -> None:
+        """Copy a file or a folder from the node. What the node sends is not trusted.
+
+        Args:
+            source: There, in the lease's folder unless it is absolute.
+            target: What it is called here; a folder that is there gets what is in the source's.
+            bytes_max: Copy no more.
+
+        Raises:
+            Rejected: The source has no name.
+            CopyFailed: The node did not give it; it may not be there.
+            ArchiveRefused: What it gave is too large, leads out, or does not fit what is here.
+            LeaseLost: The lease ended before the copy did.
+            RunFailed: As `run`.
+        """
+        await copy_out(self, source, Path(target), bytes_max=bytes_max)
+
     def broken(self, why: str, *, is_node_failure: bool = False) -> Failed:
         """Say that a command was not run to its end.
 
@@ -229,14 +269,14 @@ class RunningCommand:
         self._lease = lease
         self._transport = transport
         self._first = first
-        self._socket: ClientConnection | None = None
+        self._frames: Frames | None = None
 
     async def __aenter__(self) -> Self:
         # Nothing has begun before the first frame, so until then it may be tried again.
         pauses = Pauses(self._transport.retry_ms)
         while True:
             try:
-                self._socket = await self._connect()
+                self._frames = await self._connect()
                 break
             except (ClientError, Unreachable) as error:
                 is_final = isinstance(error, ClientError) and error.status not in TRY_AGAIN
@@ -245,26 +285,14 @@ class RunningCommand:
         await self._send(self._first)
         return self
 
-    async def _connect(self) -> ClientConnection:
-        url = self._transport.url.replace("http", "ws", 1)
-        path = f"/v1/leases/{calls.segment(self._lease.lease_id)}/exec"
-        try:
-            return await connect(
-                f"{url}{path}?epoch={self._lease.view.epoch}",
-                additional_headers=self._transport.headers,
-                ssl=self._transport.ssl,
-                max_size=None,
-                compression=None,
-                proxy=None,
-            )
-        except InvalidStatus as error:
-            raise refusal(error.response.status_code, bytes(error.response.body or b"")) from error
-        except (InvalidHandshake, OSError) as error:
-            raise unreachable(self._transport.url, error) from error
+    async def _connect(self) -> Frames:
+        lease = self._lease
+        path = f"/v1/leases/{segment(lease.lease_id)}/exec"
+        return await self._transport.connect(path, {"epoch": str(lease.view.epoch)})
 
     async def __aexit__(self, *_: object) -> None:
-        if self._socket is not None:
-            await self._socket.close()
+        if self._frames is not None:
+            await self._frames.close()
 
     async def write(self, data: bytes, *, eof: bool = False) -> None:
         """Hand bytes to standard input."""
@@ -309,18 +337,14 @@ class RunningCommand:
 
     async def _next(self) -> RunFromServer:
         try:
-            return _FROM_SERVER.decode(await self._open().recv())
-        except ConnectionClosed as error:
-            why = (error.rcvd.reason if error.rcvd else "") or "the connection broke"
-            raise self._lease.broken(why) from error
+            return _FROM_SERVER.decode(await self._open().receive())
+        except FramesEnded as error:
+            raise self._lease.broken(str(error) or "the connection broke") from error
 
     async def _send(self, frame: RunStart | RunInput | RunSignal) -> None:
-        try:
-            await self._open().send(msgspec.json.encode(frame).decode())
-        except ConnectionClosed:
-            return  # why it closed is told to whoever reads
+        await self._open().send(msgspec.json.encode(frame).decode())
 
-    def _open(self) -> ClientConnection:
-        if self._socket is None:
+    def _open(self) -> Frames:
+        if self._frames is None:
             raise Rejected("command_not_started", "enter the command before using it")
-        return self._socket
+        return self._frames

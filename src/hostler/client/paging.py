@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from hostler.client import calls
+from hostler.client.call import Call
 from hostler.client.transport import Transport
 from hostler.wire.http import Page
 
@@ -20,7 +20,7 @@ class Paging:
 
     _transport: Transport
 
-    async def _all(self, call_of: Callable[[str | None], calls.Call[Page[V]]]) -> list[V]:
+    async def _all(self, call_of: Callable[[str | None], Call[Page[V]]]) -> list[V]:
         items: list[V] = []
         cursor: str | None = None
         while True:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hostler.client import calls
-from hostler.client.paging import PAGE_COUNT, Paging
+from hostler.client.history import History
+from hostler.client.paging import PAGE_COUNT
 from hostler.wire.http import (
     BudgetLineView,
     ConfigView,
     ExplainView,
+    MaintenanceView,
     PendingView,
     ServiceView,
     SpendView,
@@ -18,7 +20,7 @@ from hostler.wire.http import (
 )
 
 
-class Questions(Paging):
+class Questions(History):
     """The questions of a client."""
 
     async def status(self) -> StatusView:
@@ -50,6 +52,10 @@ class Questions(Paging):
         return await self._transport.send(
             calls.explain(about, node, at_event=at_event, at_revision=at_revision, given=given)
         )
+
+    async def maintenance(self) -> list[MaintenanceView]:
+        """Return when the machines of which nodes are worked on, the soonest first."""
+        return (await self._transport.send(calls.maintenance())).items
 
     async def windows(self, *, pool: str | None = None) -> list[WindowComingView]:
         """Return what the windows of pools, or of one, bring in the next two weeks."""

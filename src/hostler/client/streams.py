@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 
-import httpx
 import msgspec
 
 from hostler.client.errors import ClientError, Unreachable
-from hostler.client.transport import Pauses, Transport
+from hostler.client.transport import Pauses, Streamed, Transport
 from hostler.wire.http import EventView
 
 
@@ -82,7 +81,7 @@ class EventStream:
                     yield event
 
 
-async def _read(answer: httpx.Response) -> AsyncGenerator[tuple[int, EventView | None]]:
+async def _read(answer: Streamed) -> AsyncGenerator[tuple[int, EventView | None]]:
     """Read server-sent events (WHATWG HTML 9.2.6): positions, and the event where there is one.
 
     An id without data moves the position past events that the filter leaves out.

@@ -2,84 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self, TypeVar, Unpack
+from typing import Self, Unpack
 
 from hostler.client.background import BackgroundLoop
+from hostler.client.blocking import Blocking, blocking, iterating
 from hostler.client.client import Client
-from hostler.client.lease import HeldLease, Output, RunResult
-from hostler.client.sync_bundles import SyncBundleClient
+from hostler.client.lease import HeldLease
 from hostler.client.transport import RETRY_MS, TIMEOUT_MS
 from hostler.client.wishes import LeaseWishes, OnWaiting, asked_for
-from hostler.wire.http import (
-    AcquireRequest,
-    AllocationView,
-    BudgetLineView,
-    ConfigView,
-    CreatedToken,
-    CreateTokenRequest,
-    EventView,
-    ExplainView,
-    LeasePlanView,
-    LeaseView,
-    NodeView,
-    PendingView,
-    PoolView,
-    ReloadView,
-    ServiceView,
-    SpendView,
-    StatusView,
-    TokenView,
-    WindowComingView,
-)
-
-T = TypeVar("T")
+from hostler.wire.http import AcquireRequest, LeaseView
 
 
-class SyncLease:
-    """As `HeldLease`, blocking."""
-
-    def __init__(self, loop: BackgroundLoop, held: HeldLease) -> None:
-        self._loop = loop
-        self._held = held
+class SyncLease(Blocking[HeldLease]):
+    """As `HeldLease`, blocking. Callbacks run in the client's thread."""
 
     @property
     def view(self) -> LeaseView:
         """The lease as the server last told it."""
-        return self._held.view
+        return self._twin.view
 
     @property
     def lease_id(self) -> str:
         """The lease's id."""
-        return self._held.lease_id
+        return self._twin.lease_id
 
     @property
     def node_id(self) -> str:
         """The node that is held."""
-        return self._held.node_id
+        return self._twin.node_id
+
+    @property
+    def retiring_at_ms(self) -> int | None:
+        """As `HeldLease.retiring_at_ms`."""
+        return self._twin.retiring_at_ms
 
     def poison(self, detail: str) -> None:
         """Have the lease settled as poison."""
-        self._held.poison(detail)
+        self._twin.poison(detail)
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        stdin: bytes | None = None,
-        on_output: Output | None = None,
-    ) -> RunResult:
-        """As `HeldLease.run`. The callback runs in the client's thread."""
-        return self._loop.run(
-            self._held.run(argv, env=env, cwd=cwd, stdin=stdin, on_output=on_output)
-        )
+    heartbeat = blocking(HeldLease.heartbeat)
+    extend = blocking(HeldLease.extend)
+    release = blocking(HeldLease.release)
+    run = blocking(HeldLease.run)
+    copy_in = blocking(HeldLease.copy_in)
+    copy_out = blocking(HeldLease.copy_out)
 
 
-class SyncClient(SyncBundleClient):
+class SyncClient(Blocking[Client]):
     """Talks to one server, blocking. Use as `with SyncClient() as client`. See `Client`."""
 
     def __init__(
@@ -91,17 +63,17 @@ class SyncClient(SyncBundleClient):
         timeout_ms: int = TIMEOUT_MS,
         retry_ms: int = RETRY_MS,
     ) -> None:
-        self._loop = BackgroundLoop()
+        loop = BackgroundLoop()
 
         async def make() -> Client:
             return Client(url, token=token, tls_ca=tls_ca, timeout_ms=timeout_ms, retry_ms=retry_ms)
 
-        self._client = self._loop.run(make())
+        super().__init__(loop, loop.run(make()))
 
     @property
     def url(self) -> str:
         """The server's URL."""
-        return self._client.url
+        return self._twin.url
 
     def __enter__(self) -> Self:
         return self
@@ -112,215 +84,103 @@ class SyncClient(SyncBundleClient):
     def close(self) -> None:
         """Close all connections and end the thread."""
         self._loop.close_iterations()
-        self._loop.run(self._client.close())
+        self._loop.run(self._twin.close())
         self._loop.stop()
 
-    def status(self) -> StatusView:
-        """As `Client.status`."""
-        return self._loop.run(self._client.status())
-
-    def config(self) -> ConfigView:
-        """As `Client.config`."""
-        return self._loop.run(self._client.config())
-
-    def reload_config(self, *, is_dry_run: bool = False, digest: str = "") -> ReloadView:
-        """As `Client.reload_config`."""
-        return self._loop.run(self._client.reload_config(is_dry_run=is_dry_run, digest=digest))
-
-    def explain(
-        self,
-        about: str,
-        *,
-        node: str | None = None,
-        at_event: int | None = None,
-        at_revision: int | None = None,
-        given: Sequence[str] = (),
-    ) -> ExplainView:
-        """As `Client.explain`."""
-        asked = self._client.explain(
-            about, node=node, at_event=at_event, at_revision=at_revision, given=given
-        )
-        return self._loop.run(asked)
-
-    def pending(self) -> PendingView:
-        """As `Client.pending`."""
-        return self._loop.run(self._client.pending())
-
-    def events(
-        self,
-        *,
-        after_seq: int | None = None,
-        tail: int = 0,
-        kinds: Sequence[str] = (),
-        about: str = "",
-        follow: bool = True,
-    ) -> Iterator[EventView]:
-        """As `Client.events`."""
-        return self._loop.iterate(
-            self._client.events(
-                after_seq=after_seq, tail=tail, kinds=kinds, about=about, follow=follow
-            )
+    def acquire(self, asked: AcquireRequest, *, on_waiting: OnWaiting | None = None) -> SyncLease:
+        """As `Client.acquire`."""
+        return SyncLease(
+            self._loop, self._loop.run(self._twin.acquire(asked, on_waiting=on_waiting))
         )
 
-    def allocations(
-        self,
-        *,
-        bundle: str | None = None,
-        node: str | None = None,
-        include_ended: bool = False,
-    ) -> list[AllocationView]:
-        """As `Client.allocations`."""
-        return self._loop.run(
-            self._client.allocations(bundle=bundle, node=node, include_ended=include_ended)
-        )
+    def adopt(self, view: LeaseView) -> SyncLease:
+        """As `Client.adopt`."""
 
-    def allocation(self, allocation_id: str) -> AllocationView:
-        """As `Client.allocation`."""
-        return self._loop.run(self._client.allocation(allocation_id))
+        async def take_over() -> HeldLease:
+            return self._twin.adopt(view)
 
-    def logs(
-        self, target: str, *, follow: bool = False, tail_bytes: int | None = None
-    ) -> Iterator[bytes]:
-        """As `Client.logs`."""
-        return self._loop.iterate(self._client.logs(target, follow=follow, tail_bytes=tail_bytes))
-
-    def nodes(
-        self, *, pool: str | None = None, phase: str | None = None, include_retired: bool = False
-    ) -> list[NodeView]:
-        """As `Client.nodes`."""
-        work = self._client.nodes(pool=pool, phase=phase, include_retired=include_retired)
-        return self._loop.run(work)
-
-    def node(self, node_id: str) -> NodeView:
-        """As `Client.node`."""
-        return self._loop.run(self._client.node(node_id))
-
-    def cordon_node(self, node_id: str, reason: str = "") -> NodeView:
-        """As `Client.cordon_node`."""
-        return self._loop.run(self._client.cordon_node(node_id, reason))
-
-    def end_orphan(self, node_id: str) -> NodeView:
-        """As `Client.end_orphan`."""
-        return self._loop.run(self._client.end_orphan(node_id))
-
-    def label_node(self, node_id: str, labels: dict[str, str]) -> NodeView:
-        """As `Client.label_node`."""
-        return self._loop.run(self._client.label_node(node_id, labels))
-
-    def uncordon_node(self, node_id: str) -> NodeView:
-        """As `Client.uncordon_node`."""
-        return self._loop.run(self._client.uncordon_node(node_id))
-
-    def confirm_lost(self, node_id: str) -> NodeView:
-        """As `Client.confirm_lost`."""
-        return self._loop.run(self._client.confirm_lost(node_id))
-
-    def drain_node(
-        self,
-        node_id: str,
-        *,
-        deadline_ms: int = 600_000,
-        is_forced: bool = False,
-        then_retire: bool = False,
-    ) -> NodeView:
-        """As `Client.drain_node`."""
-        return self._loop.run(
-            self._client.drain_node(
-                node_id, deadline_ms=deadline_ms, is_forced=is_forced, then_retire=then_retire
-            )
-        )
-
-    def spend(
-        self,
-        *,
-        by: str = "pool",
-        since: str | None = None,
-        until: str | None = None,
-        pool: str | None = None,
-    ) -> list[SpendView]:
-        """As `Client.spend`."""
-        return self._loop.run(self._client.spend(by=by, since=since, until=until, pool=pool))
-
-    def budgets(self) -> list[BudgetLineView]:
-        """As `Client.budgets`."""
-        return self._loop.run(self._client.budgets())
-
-    def pools(self) -> list[PoolView]:
-        """As `Client.pools`."""
-        return self._loop.run(self._client.pools())
-
-    def pool(self, name: str) -> PoolView:
-        """As `Client.pool`."""
-        return self._loop.run(self._client.pool(name))
-
-    def services(self) -> list[ServiceView]:
-        """As `Client.services`."""
-        return self._loop.run(self._client.services())
-
-    def service(self, name: str) -> ServiceView:
-        """As `Client.service`."""
-        return self._loop.run(self._client.service(name))
-
-    def retry_pool(self, name: str) -> PoolView:
-        """As `Client.retry_pool`."""
-        return self._loop.run(self._client.retry_pool(name))
-
-    def windows(self, *, pool: str | None = None) -> list[WindowComingView]:
-        """As `Client.windows`."""
-        return self._loop.run(self._client.windows(pool=pool))
-
-    def leases(self, *, pool: str | None = None, include_ended: bool = False) -> list[LeaseView]:
-        """As `Client.leases`."""
-        return self._loop.run(self._client.leases(pool=pool, include_ended=include_ended))
-
-    def lease_view(self, lease_id: str) -> LeaseView:
-        """As `Client.lease_view`."""
-        return self._loop.run(self._client.lease_view(lease_id))
-
-    def heartbeat_lease(self, lease_id: str, epoch: int) -> LeaseView:
-        """As `Client.heartbeat_lease`."""
-        return self._loop.run(self._client.heartbeat_lease(lease_id, epoch))
-
-    def plan_lease(self, asked: AcquireRequest) -> LeasePlanView:
-        """As `Client.plan_lease`."""
-        return self._loop.run(self._client.plan_lease(asked))
-
-    def extend_lease(self, lease_id: str, epoch: int, by_ms: int) -> LeaseView:
-        """As `Client.extend_lease`."""
-        return self._loop.run(self._client.extend_lease(lease_id, epoch, by_ms))
-
-    def release_lease(
-        self, lease_id: str, *, is_healthy: bool = True, detail: str = ""
-    ) -> LeaseView:
-        """As `Client.release_lease`."""
-        return self._loop.run(
-            self._client.release_lease(lease_id, is_healthy=is_healthy, detail=detail)
-        )
-
-    def revoke_lease(self, lease_id: str, detail: str = "") -> LeaseView:
-        """As `Client.revoke_lease`."""
-        return self._loop.run(self._client.revoke_lease(lease_id, detail))
+        return SyncLease(self._loop, self._loop.run(take_over()))
 
     @contextmanager
     def lease(
         self, pool: str, *, on_waiting: OnWaiting | None = None, **wanted: Unpack[LeaseWishes]
     ) -> Iterator[SyncLease]:
         """As `Client.lease`."""
-        asked = asked_for(pool, wanted)
-        held = self._loop.run(self._client.acquire(asked, on_waiting=on_waiting))
+        held = self.acquire(asked_for(pool, wanted), on_waiting=on_waiting)
         try:
-            yield SyncLease(self._loop, held)
+            yield held
         finally:
-            self._loop.run(held.release())
+            held.release()
 
-    def create_token(self, asked: CreateTokenRequest) -> CreatedToken:
-        """As `Client.create_token`."""
-        return self._loop.run(self._client.create_token(asked))
+    events = iterating(Client.events)
+    logs = iterating(Client.logs)
 
-    def tokens(self) -> list[TokenView]:
-        """As `Client.tokens`."""
-        return self._loop.run(self._client.tokens())
+    # -- the fleet -----------------------------------------------------------------------------
 
-    def revoke_token(self, token_id: str) -> TokenView:
-        """As `Client.revoke_token`."""
-        return self._loop.run(self._client.revoke_token(token_id))
+    status = blocking(Client.status)
+    config = blocking(Client.config)
+    explain = blocking(Client.explain)
+    windows = blocking(Client.windows)
+    maintenance = blocking(Client.maintenance)
+    services = blocking(Client.services)
+    service = blocking(Client.service)
+    pending = blocking(Client.pending)
+    spend = blocking(Client.spend)
+    budgets = blocking(Client.budgets)
+    audit = blocking(Client.audit)
+    audit_after = blocking(Client.audit_after)
+    life = blocking(Client.life)
+    reload_config = blocking(Client.reload_config)
+
+    # -- bundles -------------------------------------------------------------------------------
+
+    submit_bundle = blocking(Client.submit_bundle)
+    plan_bundle = blocking(Client.plan_bundle)
+    bundles = blocking(Client.bundles)
+    bundle = blocking(Client.bundle)
+    delete_bundle = blocking(Client.delete_bundle)
+    start_job = blocking(Client.start_job)
+    stop_job = blocking(Client.stop_job)
+    reset_bundle = blocking(Client.reset_bundle)
+    reset_replica = blocking(Client.reset_replica)
+    rollout = blocking(Client.rollout)
+    steer_rollout = blocking(Client.steer_rollout)
+    upcoming = blocking(Client.upcoming)
+    replicas = blocking(Client.replicas)
+    replica = blocking(Client.replica)
+
+    # -- allocations ---------------------------------------------------------------------------
+
+    allocations = blocking(Client.allocations)
+    allocation = blocking(Client.allocation)
+
+    # -- nodes and pools -----------------------------------------------------------------------
+
+    nodes = blocking(Client.nodes)
+    node = blocking(Client.node)
+    cordon_node = blocking(Client.cordon_node)
+    end_orphan = blocking(Client.end_orphan)
+    label_node = blocking(Client.label_node)
+    uncordon_node = blocking(Client.uncordon_node)
+    drain_node = blocking(Client.drain_node)
+    confirm_lost = blocking(Client.confirm_lost)
+    pools = blocking(Client.pools)
+    pool = blocking(Client.pool)
+    retry_pool = blocking(Client.retry_pool)
+
+    # -- leases --------------------------------------------------------------------------------
+
+    leases = blocking(Client.leases)
+    lease_view = blocking(Client.lease_view)
+    heartbeat_lease = blocking(Client.heartbeat_lease)
+    request_lease = blocking(Client.request_lease)
+    plan_lease = blocking(Client.plan_lease)
+    extend_lease = blocking(Client.extend_lease)
+    release_lease = blocking(Client.release_lease)
+    revoke_lease = blocking(Client.revoke_lease)
+
+    # -- tokens --------------------------------------------------------------------------------
+
+    create_token = blocking(Client.create_token)
+    tokens = blocking(Client.tokens)
+    revoke_token = blocking(Client.revoke_token)

@@ -1,20 +1,21 @@
-"""How requests leave and answers come back: HTTP with patience for a server that restarts."""
+"""How requests leave and answers come back, with patience for a server that restarts.
+
+Two things are such a transport: HTTP (`hostler.client.http_transport`), and a fleet in the same
+process (`hostler.embedded`). All that is above it is the same for both.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
-import ssl
 import time
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Final, TypeVar
+from contextlib import AbstractAsyncContextManager
+from typing import Final, Protocol, TypeVar
 
-import httpx
-
-from hostler.client.calls import Call
-from hostler.client.errors import ClientError, Unreachable, refusal, unreachable
+from hostler.client.call import Call
+from hostler.client.errors import ClientError, Unreachable
 
 T = TypeVar("T")
 
@@ -49,35 +50,52 @@ class Pauses:
         return True
 
 
-class Transport:
-    """One server and one identity towards it."""
+class Streamed(Protocol):
+    """An answer that is read as it comes."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        token: str | None = None,
-        tls_ca: Path | None = None,
-        timeout_ms: int = TIMEOUT_MS,
-        retry_ms: int = RETRY_MS,
-    ) -> None:
-        self.url = url.rstrip("/")
-        self.retry_ms = retry_ms
-        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self.ssl = ssl.create_default_context(cafile=tls_ca) if url.startswith("https") else None
-        self._timeout_ms = timeout_ms
-        self._http = httpx.AsyncClient(
-            base_url=self.url,
-            headers=self.headers,
-            verify=self.ssl or False,
-            timeout=timeout_ms / 1000,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
-            trust_env=False,  # a proxy of the environment must not see tokens for loopback
-        )
+    def aiter_lines(self) -> AsyncIterator[str]:
+        """Yield its lines, without their ends."""
+        ...
+
+    def aiter_raw(self) -> AsyncIterator[bytes]:
+        """Yield its bytes."""
+        ...
+
+
+class FramesEnded(Exception):
+    """There are no more frames; the text says why, where that is known."""
+
+
+class Frames(Protocol):
+    """Frames of text in both directions: a WebSocket, or what does as much within one process."""
+
+    async def send(self, text: str) -> None:
+        """Hand a frame on; waits while the peer does not take it. Nothing once it is closed."""
+        ...
+
+    async def receive(self) -> str | bytes:
+        """Return the next frame.
+
+        Raises:
+            FramesEnded: The connection is closed.
+        """
+        ...
 
     async def close(self) -> None:
-        """Close all connections."""
-        await self._http.aclose()
+        """Close the connection."""
+        ...
+
+
+class Transport(ABC):
+    """One server and one identity towards it.
+
+    Attributes:
+        url: Of the server, as people are told of it.
+        retry_ms: How long a request is tried again while the server is away or overloaded.
+    """
+
+    url: str
+    retry_ms: int
 
     async def send(self, call: Call[T]) -> T:
         """Send a request, again after a break, and return its answer.
@@ -89,7 +107,7 @@ class Transport:
         pauses = Pauses(self.retry_ms)
         while True:
             try:
-                return call.decode(await self._once(call))
+                return call.decode(await self.send_once(call))
             except Unreachable:
                 if not await pauses.pause():
                     raise
@@ -99,44 +117,35 @@ class Transport:
                 ):
                     raise
 
-    async def _once(self, call: Call[T]) -> bytes:
-        headers = {}
-        if call.body is not None:
-            headers["Content-Type"] = "application/json"
-        if call.idempotency_key:
-            headers["Idempotency-Key"] = call.idempotency_key
-        try:
-            answer = await self._http.request(
-                call.method,
-                call.path,
-                params=call.params,
-                content=call.body,
-                headers=headers,
-                timeout=(self._timeout_ms + call.wait_ms) / 1000,
-            )
-        except httpx.TransportError as error:
-            raise unreachable(self.url, error) from error
-        if answer.status_code >= 400:
-            raise refusal(answer.status_code, answer.content)
-        return answer.content
+    @abstractmethod
+    async def send_once(self, call: Call[T]) -> bytes:
+        """Send a request once and return the body of its answer.
 
-    @asynccontextmanager
-    async def stream(
+        Raises:
+            ClientError: The server refused it.
+            Unreachable: The server is not there.
+        """
+
+    @abstractmethod
+    def stream(
         self, path: str, params: dict[str, str], headers: dict[str, str]
-    ) -> AsyncIterator[httpx.Response]:
+    ) -> AbstractAsyncContextManager[Streamed]:
         """Open an answer that has no end of its own.
 
         Raises:
             ClientError: The server refused it.
             Unreachable: The server is not there, or the connection broke; the caller resumes.
         """
-        timeout = httpx.Timeout(self._timeout_ms / 1000, read=None)
-        try:
-            async with self._http.stream(
-                "GET", path, params=params, headers=headers, timeout=timeout
-            ) as answer:
-                if answer.status_code >= 400:
-                    raise refusal(answer.status_code, await answer.aread())
-                yield answer
-        except httpx.TransportError as error:
-            raise unreachable(self.url, error) from error
+
+    @abstractmethod
+    async def connect(self, path: str, params: dict[str, str]) -> Frames:
+        """Open a connection for frames.
+
+        Raises:
+            ClientError: The server refused it.
+            Unreachable: The server is not there.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close all connections."""

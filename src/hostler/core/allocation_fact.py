@@ -16,4 +16,6 @@ class AllocationFact(msgspec.Struct, frozen=True, kw_only=True):
     phase: str
     """`starting`, `running`, `ready`, `unready`, `stopping` or `ended`."""
     started_at_ms: int | None = None
+    config_written: int = 0
+    config_applied: int = 0
     ended: Ended | None = None

@@ -42,7 +42,7 @@ def gist_of(made: Plan) -> Gist:
 
 def plan_key(submission: SubmitBundle, revision: int) -> str:
     """Return the name under which a plan is remembered, whoever asked for it."""
-    asked = replace(submission, request_id="", principal="", idempotency_key="")
+    asked = replace(submission, request_id="", principal="", idempotency_key="", origin=None)
     return f"{revision}/{digest(encode(asked))}"
 
 

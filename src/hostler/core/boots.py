@@ -45,7 +45,7 @@ def failed(txn: Txn, node: Node, code: str, message: str) -> None:
 def came(txn: Txn, node: Node) -> None:
     """Forget the failures of a tier in which a machine has become ready since the last of them."""
     breaker = txn.fleet.breakers.get(tier_key(node.pool, node.tier))
-    if breaker is None or node.phase_since_at_ms < breaker.failures[-1].at_ms:
+    if breaker is None or node.phase_since_at_ms <= breaker.failures[-1].at_ms:
         return
     txn.remove(breaker)
     if breaker.stopped_at_ms is not None:

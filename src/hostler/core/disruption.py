@@ -91,7 +91,7 @@ def hindrance(
     if allocation.phase is not AllocationPhase.READY:
         return None  # it is away already
     for budget, is_wide in budgets:
-        until_at_ms = _until(txn, budget)
+        until_at_ms = _holds_until(txn.fleet, budget, txn.now_ms)
         if until_at_ms is not None:
             detail = _exceeded(txn.fleet, budget, allocation, is_wide=is_wide, has_gap=has_gap)
             if detail:
@@ -115,14 +115,14 @@ def _selects(budget: DisruptionBudget, bundle: Bundle | None) -> bool:
     return bundle is not None and budget.labels.items() <= bundle.labels.items()
 
 
-def _until(txn: Txn, budget: DisruptionBudget) -> int | None:
+def _holds_until(fleet: Fleet, budget: DisruptionBudget, now_ms: int) -> int | None:
     """Return until when the budget holds, 0 for ever; `None` when it does not hold now."""
     if not budget.windows:
         return 0
     ends: list[int] = []
     for window in budget.windows:
-        zone = txn.fleet.time_zones.get(window.time_zone)
-        span = None if zone is None else calendar.span_at(window, zone, txn.now_ms)
+        zone = fleet.time_zones.get(window.time_zone)
+        span = None if zone is None else calendar.span_at(window, zone, now_ms)
         if span is not None:
             ends.append(span.to_at_ms)
     return max(ends) if ends else None
@@ -216,6 +216,48 @@ def _ready_under(
                 and (is_wide or other.job == allocation.job)
             ):
                 yield key
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """How much of a budget is used now."""
+
+    budget: DisruptionBudget
+    job: str
+    """Over whose replicas it is counted; empty: over all that it selects in the fleet."""
+    is_in_force: bool
+    away: tuple[str, ...]
+    """Replicas that are away, or on the move."""
+    ready_count: int
+
+
+def standings(fleet: Fleet, bundle: Bundle, now_ms: int) -> Iterator[Standing]:
+    """Give what binds the moves of a bundle's replicas, and how far it is used."""
+    for budget in bundle.disruption_budgets:
+        is_in_force = _holds_until(fleet, budget, now_ms) is not None
+        away = [fleet.replicas[key] for key in _away_of(fleet, bundle.bundle_id)]
+        ready = list(_ready_in(fleet, bundle.bundle_id))
+        for job in bundle.jobs:
+            names = tuple(each.replica_id for each in away if each.job == job.name)
+            count = sum(each.job == job.name for each in ready)
+            yield Standing(budget, job.name, is_in_force, names, count)
+    settings = fleet.settings
+    for budget in () if settings is None else settings.disruption_budgets:
+        if _selects(budget, bundle):
+            is_in_force = _holds_until(fleet, budget, now_ms) is not None
+            meant = [each for each in fleet.bundles.in_order() if _selects(budget, each)]
+            names = tuple(
+                fleet.replicas[key].replica_id
+                for each in meant
+                for key in _away_of(fleet, each.bundle_id)
+            )
+            count = sum(1 for each in meant for _ in _ready_in(fleet, each.bundle_id))
+            yield Standing(budget, "", is_in_force, names, count)
+
+
+def _ready_in(fleet: Fleet, bundle_id: str) -> Iterator[Allocation]:
+    for key in fleet.index.allocations_by_bundle.keys(bundle_id):
+        if fleet.allocations[key].phase is AllocationPhase.READY:
+            yield fleet.allocations[key]
 
 
 def _by_default(fleet: Fleet, allocation: Allocation) -> Hindrance | None:

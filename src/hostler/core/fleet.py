@@ -17,12 +17,15 @@ from hostler.core.tables import Table, Timers
 from hostler.core.wakes import wake_at_ms
 from hostler.model import (
     Allocation,
+    AuditEntry,
     Breaker,
     Budget,
     Bundle,
+    Consolidation,
     Cooldown,
     Counter,
     Lease,
+    Maintenance,
     Meter,
     Node,
     OutboxEntry,
@@ -59,12 +62,15 @@ class Fleet:
 
     def __init__(self) -> None:
         self.allocations = Table(Allocation)
+        self.audit = Table(AuditEntry)
         self.breakers = Table(Breaker)
         self.bundles = Table(Bundle)
         self.budgets = Table(Budget)
+        self.consolidations = Table(Consolidation)
         self.cooldowns = Table(Cooldown)
         self.counters = Table(Counter)
         self.leases = Table(Lease)
+        self.maintenances = Table(Maintenance)
         self.meters = Table(Meter)
         self.nodes = Table(Node)
         self.commands = Table(OutboxEntry)
@@ -104,6 +110,11 @@ class Fleet:
             return self.open_delta.before[(kind, key)]
         found: Record | None = self.tables[kind].get(key)
         return found
+
+    def is_different(self, record: Record) -> bool:
+        """Say whether a record that is there now is not as it was before the open step."""
+        before = self.committed(record.KIND, record.key)
+        return before is not record and before != record
 
     def write(self, kind: str, key: str, new: Record | None) -> Record | None:
         """Put or remove one record with its indexes; return what was there.

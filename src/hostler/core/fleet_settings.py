@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from hostler.model.disruption import DisruptionBudget
+from hostler.model.maintenance import MaintenancePlan
 from hostler.model.settings import (
     AGEING_MS,
     Preemption,
@@ -27,6 +28,7 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     list_every_ms: int
     orphan_grace_ms: int
     lost_node_count_max: int
+    lost_node_percent_max: int | None = None
     brake_window_ms: int
     providers: tuple[ProviderLimits, ...] = ()
     recovery: RecoveryLimits
@@ -36,4 +38,5 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     ageing_ms: int = AGEING_MS
     preemption: Preemption = Preemption()
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
+    maintenance: tuple[MaintenancePlan, ...] = ()
     spend: SpendSettings = SpendSettings()

@@ -22,7 +22,7 @@ from hostler.core.uses import offer_key
 from hostler.core.versions import version_of
 from hostler.model import Node, Pool, ProviderState
 from hostler.model.node import NodePhase, Origin
-from hostler.model.pool import Band, Offer, Tier, TierKind
+from hostler.model.pool import Band, Offer, SpareTarget, Tier, TierKind
 from hostler.model.reason import Reason
 from hostler.model.shape import NOTHING_REQUIRED, Requirement
 
@@ -184,7 +184,7 @@ def is_cooling_down(txn: Txn, pool: Pool, tier: Tier, offer: Offer) -> bool:
 
 
 def request_for(
-    txn: Txn, pool: Pool, requirement: Requirement, *, is_spare: bool = False
+    txn: Txn, pool: Pool, requirement: Requirement, *, spare: SpareTarget | None = None
 ) -> Node | Reason:
     """Ask for a node whose every slot serves the requirement, from the first tier that can.
 
@@ -200,7 +200,7 @@ def request_for(
             continue
         for offer in tier.offers:
             if misfit(offer.shape, pool.slot_count, requirement) is not None or (
-                not is_spare and is_promise_broken(txn, pool, tier, offer, requirement)
+                spare is None and is_promise_broken(txn, pool, tier, offer, requirement)
             ):
                 reason = Reason.NO_OFFER_FITS if reason is Reason.NO_CAPACITY else reason
                 continue
@@ -209,8 +209,8 @@ def request_for(
                 pool,
                 tier,
                 offer,
-                is_spare=is_spare,
-                spare_band=pool.spare_band if is_spare else None,
+                is_spare=spare is not None,
+                spare_band=None if spare is None else spare.band,
             )
             if isinstance(found, Node):
                 return found

@@ -179,7 +179,7 @@ def _unfit(txn: Txn, node: Node, reason: RetireReason) -> dict[str, Any]:
     """Return what makes a node take no more leases: ours goes, a joined one waits for a person."""
     if node.origin is Origin.LAUNCHED:
         return {} if node.retire_reason is not None else {"retire_reason": reason}
-    if node.cordon is not None:
+    if node.lasting_cordon is not None:
         return {}
     txn.emit(
         EventKind.NODE_CORDONED, {"node": node.node_id, "pool": node.pool}, reason=reason.value
@@ -250,6 +250,7 @@ def request_stop(txn: Txn, allocation: Allocation, reason: str) -> Allocation:
             return end_allocation(txn, txn.change(allocation, stop_reason=reason), cancelled)
         case _:
             outbox.withdraw(txn, start_command_id(allocation))
+            _tell_no_more(txn, allocation)
             txn.send(
                 stop_command_id(allocation),
                 StopAllocation(
@@ -274,9 +275,27 @@ def stop_command_id(allocation: Allocation) -> str:
     return f"{allocation.allocation_id}/stop/{allocation.epoch}"
 
 
+def configure_command_id(allocation: Allocation) -> str:
+    """Return the id of the command that gives an allocation the configuration last sent to it."""
+    return f"{allocation.allocation_id}/configure/{allocation.config_sent}"
+
+
+def role_command_id(allocation: Allocation) -> str:
+    """Return the id of the command that tells an allocation its present role."""
+    return f"{allocation.allocation_id}/role/{allocation.role_term}"
+
+
+def _tell_no_more(txn: Txn, allocation: Allocation) -> None:
+    if allocation.config_sent:
+        outbox.withdraw(txn, configure_command_id(allocation))
+    if allocation.role_term:
+        outbox.withdraw(txn, role_command_id(allocation))
+
+
 def end_allocation(txn: Txn, allocation: Allocation, ended: Ended) -> Allocation:
     """Record that an allocation has ended, give its room back, and ask no more of its agent."""
     outbox.withdraw(txn, start_command_id(allocation))
+    _tell_no_more(txn, allocation)
     outbox.withdraw(txn, stop_command_id(allocation))
     txn.emit(
         EventKind.ALLOCATION_ENDED,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, Final
 
+from hostler.core.audit import AuditIndex
 from hostler.core.debt_index import DebtIndex
 from hostler.core.keys import bundle_phase_key, tier_key
 from hostler.core.lease_index import LeaseIndex
@@ -18,6 +19,7 @@ from hostler.core.tables import SetIndex
 from hostler.core.uses import ReplaceIndex, UseIndex, offer_key
 from hostler.model import (
     Allocation,
+    AuditEntry,
     Budget,
     Bundle,
     Lease,
@@ -48,6 +50,7 @@ def _staying_bucket(node: Node) -> str | None:
         and node.health is Health.LIVE
         and node.cordon is None
         and node.drain is None
+        and not node.is_closing
     )
     return node.pool if is_staying else None
 
@@ -130,6 +133,8 @@ class NodeIndexes:
         """In `stuck` those whose machines do not die, in `foreign` those held back."""
         self.nodes_lost = SetIndex[Node](_lost_bucket)
         """In `all`: those given up for silence; the brake counts them."""
+        self.nodes_maintained = SetIndex[Node](lambda n: None if n.maintenance is None else "all")
+        """In `all`: those whose machine is about to be worked on, or is."""
         self.nodes_quarantined = SetIndex[Node](
             lambda n: n.pool if n.quarantine is not None and not n.quarantine.is_over else None
         )
@@ -143,6 +148,10 @@ class NodeIndexes:
         """Nodes with a free slot for a lease."""
         self.places = PlaceIndex()
         """Nodes as placing sees them."""
+        self._follow_nodes(uses)
+
+    def _follow_nodes(self, uses: UseIndex) -> None:
+        """Say which indexes follow which writes of nodes."""
         self._node_follows = (
             self.places.follow_node,
             *_follows(
@@ -159,6 +168,7 @@ class NodeIndexes:
                 self.nodes_launching,
                 self.nodes_draining,
                 self.nodes_lost,
+                self.nodes_maintained,
                 self.nodes_quarantined,
                 self.nodes_stuck,
                 uses,
@@ -284,9 +294,12 @@ class Indexes(NodeIndexes, AllocationIndexes, ReplicaIndexes):
         self.commands_by_target = SetIndex[OutboxEntry](_command_bucket)
         """Buckets are `node:ID` for what an agent does and `provider:NAME` for the rest."""
         self.tokens_by_hash = SetIndex[Token](lambda t: t.sha256)
+        self.audit = AuditIndex()
+        """Entries of the audit by outcome, the oldest first."""
         self.spend = spend = SpendIndex()
         """What is used, runs, and is held, by what budgets are about."""
         self._by_kind: dict[str, tuple[_Follow, ...]] = {
+            AuditEntry.KIND: (self.audit.update,),
             Budget.KIND: (spend.update_budget, leases.waiting.update_budget),
             Meter.KIND: (spend.update_meter,),
             Node.KIND: (*self._node_follows, spend.update_node),
@@ -351,6 +364,7 @@ _STEADY: dict[str, Callable[[Any], Any]] = {
         "cordon",
         "drain",
         "quarantine",
+        "maintenance",
         "health",
         "silent_since_at_ms",
         "is_stuck",

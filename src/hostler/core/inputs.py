@@ -17,6 +17,7 @@ from hostler.base.ids import (
     ReplicaId,
 )
 from hostler.core.allocation_fact import AllocationFact
+from hostler.core.asking import AccessNoted, Input, Request
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.machine_fact import MachineFact
 from hostler.core.services import NodeService
@@ -32,20 +33,6 @@ from hostler.model.shape import NOTHING_REQUIRED, Requirement, Shape
 from hostler.model.spend import Budget
 from hostler.model.timetable import Timetable
 from hostler.model.token import Role
-
-
-class Input(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened outside."""
-
-
-class Request(Input, frozen=True, kw_only=True):
-    """Something that a person or a client wants, and that gets exactly one reply."""
-
-    request_id: str
-    principal: str
-    idempotency_key: str = ""
-    """The same key from the same principal is the same request: it is done once and answered alike
-    (`core/absorb/receipts.py`). Empty: each is a request of its own."""
 
 
 class ApplyConfiguration(Request, frozen=True, kw_only=True, tag="apply_configuration"):
@@ -77,12 +64,15 @@ class SubmitBundle(Request, frozen=True, kw_only=True, tag="submit_bundle"):
     is_colocated: bool = False
     backup_apart: SpreadRule | None = None
     is_protection_required: bool = False
+    is_backup_promoted: bool = False
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     labels: dict[str, str] = {}
     rollout: RolloutPolicy = RolloutPolicy()
     timetable: Timetable | None = None
     time_zones: tuple[TimeZone, ...] = ()
     """Those that the timetable names."""
+    if_generation: int | None = None
+    """Only if the bundle is at this generation, so nobody has changed it since; 0: if none is."""
 
 
 class DeleteBundle(Request, frozen=True, kw_only=True, tag="delete_bundle"):
@@ -390,6 +380,7 @@ AnyInput = (
     | AllocationReported
     | SilenceNoticed
     | ContactResumed
+    | AccessNoted
     | ServerStarted
     | FullScan
     | AlarmRang

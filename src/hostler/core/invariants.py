@@ -11,9 +11,13 @@ from typing import Any
 
 from hostler.base.errors import Defect
 from hostler.core import (
+    audit,
+    config_invariants,
+    consolidation_invariants,
     lease_invariants,
     node_invariants,
     pool_invariants,
+    role_invariants,
     service_invariants,
     spend_invariants,
 )
@@ -25,7 +29,9 @@ from hostler.core.pool_invariants import Broken
 from hostler.core.slot_choice import slot_for
 from hostler.model import (
     Allocation,
+    AuditEntry,
     Breaker,
+    Consolidation,
     Lease,
     Meter,
     Node,
@@ -102,6 +108,8 @@ def _allocation(fleet: Fleet, allocation: Allocation) -> Iterator[Broken]:
     replica = fleet.replicas.get(allocation.replica_id)
     if replica is not None:
         yield from service_invariants.of_allocation(allocation, replica.node_id)
+    yield from config_invariants.of_allocation(fleet, allocation)
+    yield from role_invariants.of_allocation(fleet, allocation)
     live = fleet.index.allocations_by_replica.keys(allocation.replica_id)
     if len(live) > 1 and not _is_migration(replica, live):
         yield "INV-ALLOC-3", "a replica has two live allocations"
@@ -175,6 +183,7 @@ def _debt(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
 def _replica_and_migration(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
     yield from _replica(fleet, replica)
     yield from _debt(fleet, replica)
+    yield from role_invariants.of_replica(fleet, replica)
     if replica.migration is not None:
         yield from _migration(fleet, replica, replica.migration)
 
@@ -252,9 +261,11 @@ _CHECKS: dict[str, Callable[[Fleet, Any], Iterator[Broken]]] = {
     Rollout.KIND: _rollout,
     Shift.KIND: _shift,
     OutboxEntry.KIND: _command,
+    AuditEntry.KIND: audit.broken,
     Pool.KIND: pool_invariants.of_pool,
     Sizes.KIND: pool_invariants.of_sizes,
     Breaker.KIND: pool_invariants.of_breaker,
+    Consolidation.KIND: consolidation_invariants.of_record,
 }
 
 
@@ -308,6 +319,8 @@ def check_changed(fleet: Fleet, delta: Delta) -> None:
         found: Iterator[Broken] = iter(())
         if isinstance(record, Node):
             found = node_invariants.of_change(fleet, before, record)
+        elif isinstance(record, Replica):
+            found = consolidation_invariants.of_change(fleet, before, record)
         elif isinstance(record, Lease):
             found = lease_invariants.of_change(
                 fleet, before, record, _before(fleet, delta, str(record.node_id))

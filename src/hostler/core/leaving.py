@@ -91,6 +91,14 @@ def call_off(txn: Txn, allocation: Allocation) -> None:
         claims.end(txn, replica, "it stays where it is")
 
 
+def stay(txn: Txn, node: Node) -> None:
+    """Let all that is on a node stay that has not begun to end: it is to be empty no more."""
+    for key in txn.fleet.index.allocations_by_node.keys(node.node_id):
+        call_off(txn, txn.fleet.allocations[key])
+    for key in txn.fleet.index.leases_by_node.keys(node.node_id):
+        txn.change(txn.fleet.leases[key], retiring_at_ms=None, retiring_at_ms_max=None)
+
+
 def _hindrance(txn: Txn, allocation: Allocation, *, has_gap: bool) -> Stuck | None:
     found = hindrance(txn, allocation, MigrationCause.DRAIN, has_gap=has_gap)
     return None if found is None else Stuck(found.reason, found.detail, found.until_at_ms)
@@ -178,10 +186,11 @@ def _find_room(txn: Txn, replica: Replica, allocation: Allocation, demand: Deman
 
 
 def _is_any_open(txn: Txn, demand: Demand) -> bool:
-    """Say whether a node that has just changed would do; a scan changes none."""
+    """Say whether a node that has just changed, and was not only looked at, would do."""
     place = txn.fleet.index.places.of
-    return not txn.is_scan and any(
+    return any(
         node.pool in demand.pools
+        and txn.fleet.is_different(node)
         and not standing_of(node)
         and refusal(demand, place(txn.fleet, node.node_id)) is None
         for node in txn.changed(Node)

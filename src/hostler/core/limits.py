@@ -20,6 +20,8 @@ PATIENCE_MS = {
     "check_machine": 15_000,
     "list_machines": 30_000,
     "start_allocation": 30_000,
+    "configure_allocation": 30_000,
+    "assign_role": 30_000,
     "stop_allocation": 30_000,
     "end_lease": 30_000,
 }
@@ -157,6 +159,23 @@ CROWD_MAX = 24
 CROWD_LINES_MAX = 8
 """kinds of demand among them beside the buyer's own: enough to see that one large machine serves
 cheaper than many small ones; under 1 ms for each machine bought."""
+
+CONSOLIDATION_MS_MAX = 1_800_000
+"""How long emptying one node may take before what is left stays: a few turns of a budget."""
+
+CONSOLIDATION_LOOKED_AT_MAX = 500
+"""Nodes of a pool looked at in one step, about 5 ms; the others follow a second later."""
+
+CONSOLIDATION_PLANS_MAX = 8
+"""Nodes for which other places are looked for in one step: each costs a decision a replica."""
+
+LEFT_ALONE_KEPT_MAX = 256
+"""Nodes of a pool remembered as not to be emptied, and"""
+LEFT_ALONE_DOUBLINGS_MAX = 10
+"""how often the pause of one may double, between"""
+LEFT_ALONE_MS_MIN = 600_000
+LEFT_ALONE_MS_MAX = 86_400_000
+"""ten minutes and a day: what fails again and again disturbs nobody much, whatever the spacing."""
 
 GANG_TRIES_MAX = 256
 """Places tried for the members of one gang before it is said that they do not fit together; every

@@ -47,6 +47,7 @@ def of_machine(fleet: Fleet, node: Node) -> Iterator[Broken]:
     if is_ending and node.takes_work:
         yield "INV-NOTICE-1", "a node whose machine is about to end takes new work"
     yield from _of_quarantine(fleet, node)
+    yield from _of_maintenance(fleet, node)
     if node.drain is not None and node.drain.is_done and node.is_held:
         yield "INV-DRAIN-1", "a node whose drain is finished holds something"
 
@@ -66,6 +67,16 @@ def of_sharing(fleet: Fleet, node: Node) -> Iterator[Broken]:
         node.tenant_key is not None and {node.tenant_key} != keys
     ):
         yield "INV-LEASE-8", "a node may be shared with whom its leases do not consent to"
+
+
+def _of_maintenance(fleet: Fleet, node: Node) -> Iterator[Broken]:
+    maintained = node.maintenance
+    if maintained is None or node.phase is NodePhase.RETIRED:
+        return
+    if maintained.is_begun and not maintained.is_called_off and node.takes_work:
+        yield "INV-MAINTENANCE-1", "a node whose machine is worked on takes new work"
+    if maintained.name not in fleet.maintenances:
+        yield "INV-MAINTENANCE-2", "a node is closed for a maintenance that is no more"
 
 
 def _of_quarantine(fleet: Fleet, node: Node) -> Iterator[Broken]:

@@ -7,10 +7,12 @@ from msgspec.structs import replace
 from hostler.base.encoding import digest, encode
 from hostler.core.events import EventKind
 from hostler.core.fleet import Fleet
+from hostler.core.job_config import numbered
 from hostler.core.placement.demand import pools_of
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Bundle, Rollout
 from hostler.model.bundle import Job
+from hostler.model.launch import JobConfig
 from hostler.model.rollout import RolloutPhase
 
 
@@ -27,6 +29,19 @@ def is_outdated(fleet: Fleet, bundle: Bundle, job: Job, allocation: Allocation) 
         or allocation.requirement != job.requirement
         or (node is not None and node.pool not in pools_of(bundle))
     )
+
+
+def config_of(fleet: Fleet, allocation: Allocation) -> JobConfig | None:
+    """Return the configuration that is meant for a copy; `None` when there is none.
+
+    A copy of an outdated launch is about to be replaced and keeps what it was started with: the
+    configuration of another version may not be one that it understands.
+    """
+    bundle = fleet.bundles.get(allocation.bundle_id)
+    job = None if bundle is None else bundle.job(allocation.job)
+    if bundle is None or job is None or job.config is None:
+        return None
+    return None if is_outdated(fleet, bundle, job, allocation) else job.config
 
 
 def note_change(txn: Txn, known: Bundle, desired: Bundle, by: str) -> None:
@@ -50,10 +65,12 @@ def turn_back(txn: Txn, rollout: Rollout, by: str, evidence: str) -> None:
     bundle, former = txn.fleet.bundles[rollout.bundle_id], rollout.former
     if former is None:
         return
+    generation = bundle.generation + 1
     restored = txn.put(
         replace(
             former,
-            generation=bundle.generation + 1,
+            jobs=numbered(former.jobs, bundle, generation),
+            generation=generation,
             observed_generation=bundle.observed_generation,
             switched=bundle.switched,
             phase=bundle.phase,

@@ -241,7 +241,7 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "Nothing; it moves when the place is still there then.",
     ),
     Reason.MOVED_LATELY: (
-        "It was moved to a better place lately, and is left alone for longer each time.",
+        "It was moved lately, and is left alone for a while; longer each time.",
         "Nothing; if it goes on, look for what comes and goes.",
     ),
     Reason.SIBLINGS_UNSETTLED: (
@@ -283,6 +283,31 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
     Reason.SERVICE_NOT_READY: (
         "It has a place, and a node service that it needs there is not ready.",
         "Nothing; it starts when the service is ready, or goes elsewhere. Look at the service.",
+    ),
+    Reason.MAINTENANCE: (
+        "Its machine is about to be worked on, or is: it is empty or being emptied.",
+        "Nothing; it takes work again when that is over. Uncordon it to have it left alone now.",
+    ),
+    # a node that is little used stays, or goes
+    Reason.CONSOLIDATING: (
+        "What runs on it is moved to other nodes, so that its machine can go.",
+        "Nothing; uncordon it to call that off, or cordon it to keep it empty.",
+    ),
+    Reason.WELL_USED: (
+        "More of it is used than of nodes that are emptied to save their machines.",
+        "Nothing; raise `consolidation.used_max` of its pool to have it emptied.",
+    ),
+    Reason.NO_NET_GAIN: (
+        "Its machine costs less in the time of payback than moving what is there.",
+        "Nothing; raise `consolidation.payback` of its pool, or lower `move_cost`.",
+    ),
+    Reason.NOT_SETTLED: (
+        "Something on it has not been ready for long, so it is not emptied yet.",
+        "Nothing; it is looked at again when that has settled.",
+    ),
+    Reason.MOVES_SPENT: (
+        "As many replicas were moved to save machines as may be within the window.",
+        "Nothing; raise `consolidation.moves_max` of its pool to be faster.",
     ),
     # a lease was refused
     Reason.TIMED_OUT: (

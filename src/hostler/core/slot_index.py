@@ -47,6 +47,7 @@ def is_free_for_lease(node: Node) -> bool:
         and not node.is_spare
         and node.cordon is None
         and node.drain is None
+        and not node.is_closing
         and node.share is not Share.NONE  # but of a node that is idle
     )
 

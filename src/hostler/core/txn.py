@@ -216,6 +216,10 @@ class Txn:
             Refused(code=code, message=message, is_missing=is_missing, is_conflict=is_conflict),
         )
 
+    def written(self) -> dict[tuple[str, str], Record | None]:
+        """Return what the step has written so far."""
+        return self._delta.changes.copy()
+
     # -- taking back -------------------------------------------------------------------------
 
     def mark(self) -> Mark:

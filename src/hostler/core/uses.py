@@ -32,6 +32,8 @@ def use_of(node: Node) -> Use | None:
         case NodePhase.READY:
             if node.health is not Health.LIVE or node.cordon is not None or node.drain is not None:
                 return None
+            if node.is_closing:
+                return None
             return Use.SPARE if node.is_spare else Use.WARM
         case NodePhase.REQUESTED | NodePhase.STARTING:
             if node.launch_failure is not None or node.cordon is not None or node.drain is not None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from hostler.base.ids import PRIMARY
 from hostler.core.keys import bundle_phase_key
 from hostler.core.limits import CLAIM_MARGIN_MS, PREEMPTION_NODES_MAX
 from hostler.core.placement.demand import Demand, demand_of
@@ -208,4 +209,4 @@ class Victims:
     def _candidate(self, allocation: Allocation) -> Candidate:
         started_at_ms = allocation.started_at_ms
         age_ms = 0 if started_at_ms is None else max(0, self.txn.now_ms - started_at_ms)
-        return Candidate(allocation, allocation.replica_index == 0, age_ms)
+        return Candidate(allocation, allocation.role == PRIMARY, age_ms)

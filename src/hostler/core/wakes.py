@@ -16,9 +16,12 @@ from hostler.core import aging, limits, silence
 from hostler.core.spend_days import day_at
 from hostler.model import (
     Allocation,
+    AuditEntry,
     Breaker,
+    Consolidation,
     Cooldown,
     Lease,
+    Maintenance,
     Meter,
     Node,
     OutboxEntry,
@@ -178,6 +181,14 @@ def _breaker(_fleet: Fleet, breaker: Breaker, from_ms: int) -> int | None:
     return None if at_ms is None or at_ms < from_ms else at_ms
 
 
+def _consolidation(_fleet: Fleet, record: Consolidation, _from_ms: int) -> int | None:
+    return record.look_at_ms if record.node_id is None else record.deadline_at_ms
+
+
+def _maintenance(_fleet: Fleet, record: Maintenance, _from_ms: int) -> int | None:
+    return record.look_at_ms
+
+
 def _cooldown(_fleet: Fleet, cooldown: Cooldown, _from_ms: int) -> int | None:
     return cooldown.until_at_ms + (limits.COOLDOWN_MEMORY_MS if cooldown.is_over else 0)
 
@@ -190,15 +201,22 @@ def _receipt(_fleet: Fleet, receipt: Receipt, _from_ms: int) -> int | None:
     return receipt.expires_at_ms
 
 
+def _audit(fleet: Fleet, entry: AuditEntry, _from_ms: int) -> int | None:
+    return entry.at_ms + (fleet.settings or _DEFAULTS).retention.audit_ms
+
+
 def _meter(fleet: Fleet, meter: Meter, _from_ms: int) -> int | None:
     return day_at(fleet, meter.as_of_ms).to_at_ms
 
 
 _BY_KIND: dict[str, Callable[[Fleet, Any, int], int | None]] = {
     Allocation.KIND: _allocation,
+    AuditEntry.KIND: _audit,
     Breaker.KIND: _breaker,
+    Consolidation.KIND: _consolidation,
     Cooldown.KIND: _cooldown,
     Lease.KIND: _lease,
+    Maintenance.KIND: _maintenance,
     Meter.KIND: _meter,
     Node.KIND: _node,
     OutboxEntry.KIND: _command,

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 
 from hostler.base.encoding import encode
 from hostler.base.errors import Failed, check
+from hostler.core.asking import Request
 from hostler.core.delta import Delta
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import AnyInput, AnyRequest, FullScan, Request
+from hostler.core.inputs import AnyInput, AnyRequest, FullScan
+from hostler.core.life import subject_of
 from hostler.core.replies import Refused, Reply, Result
 from hostler.engine import limits
 from hostler.engine.journal import journal_row
-from hostler.ports.store import Change, Commit, StoredEvent
+from hostler.ports.store import Change, Commit, LifeRow, StoredEvent
 
 Guard = Callable[[Fleet], Refused | None]
 """Says why a request is not to be stepped, since the fleet is not as whoever asked supposed."""
@@ -189,11 +191,17 @@ def commit_of(
         StoredEvent(seq, event.at_ms, encode(event))
         for seq, event in enumerate(delta.events, start=event_seq + 1)
     ]
+    lives = [
+        LifeRow(subject, stored.seq, stored.at_ms, stored.body)
+        for event, stored in zip(delta.events, events, strict=True)
+        if (subject := subject_of(event.kind, event.about)) is not None
+    ]
     return Commit(
         revision=delta.revision,
         now_ms=delta.now_ms,
         leader_epoch=leader_epoch,
         changes=changes,
         events=events,
+        lives=lives,
         journal=journal_row(delta, inputs, changes),
     )

@@ -26,7 +26,9 @@ from hostler.engine.gauges import Gauges
 from hostler.engine.lanes import Call, Lanes
 from hostler.engine.provider_calls import ProviderCalls
 from hostler.model.command import (
+    AssignRole,
     CheckMachine,
+    ConfigureAllocation,
     EndLease,
     LaunchMachine,
     ListMachines,
@@ -78,7 +80,13 @@ class Dispatcher:
                     limits.PROVIDER_CALL_COUNT_MAX,
                 )
                 is_superseding = False
-            case StartAllocation() | StopAllocation() | EndLease():
+            case (
+                StartAllocation()
+                | ConfigureAllocation()
+                | AssignRole()
+                | StopAllocation()
+                | EndLease()
+            ):
                 attempt = call_agent(self._agents, fleet, dispatch.command_id, command)
                 target, call_count_max = f"node:{command.node_id}", limits.AGENT_CALL_COUNT_MAX
                 is_superseding = True

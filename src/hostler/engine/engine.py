@@ -35,7 +35,7 @@ from hostler.model.node import NodePhase
 from hostler.model.record import Record
 from hostler.ports.agents import AgentGateway, Nobody
 from hostler.ports.clock import Clock
-from hostler.ports.store import Store, StoredEvent
+from hostler.ports.store import LifeRow, Store, StoredEvent
 from hostler.providers.registry import Registry
 
 T = TypeVar("T")
@@ -101,6 +101,7 @@ class Engine:
         self._ended = asyncio.get_running_loop().create_future()
         recovered = await recover(self._store, self._boundary)
         self.gauges.started_at_ms = self.clock.now_ms()
+        self.gauges.tally.begin(recovered.fleet)
         self._publisher.begin_after(recovered.fleet.event_seq)
         self._boundary(Boundary.AFTER_LOAD_BEFORE_START)
         self._loop = Loop(
@@ -283,6 +284,15 @@ class Engine:
         async with self._looking_back:
             past = await find_step(self._store, moment)
             return await asyncio.to_thread(explain_past, past, replica_id, node_id, given)
+
+    async def life(self, subject: str, before_seq: int | None, limit: int) -> Sequence[LifeRow]:
+        """Return events of the life of one thing, `node/n-000001`, the newest first.
+
+        Raises:
+            Failed: The engine has stopped, or the store cannot be read.
+        """
+        self._working()
+        return await self._store.life(subject, before_seq, limit)
 
     def subscribe(self, after_seq: int | None = None) -> Subscription:
         """Follow committed events after a position; `None`: from now on.

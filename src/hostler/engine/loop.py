@@ -192,6 +192,7 @@ class Loop:
         self.fleet.keep(delta)
         if delta.is_durable:
             self.recent.note(delta)
+            self._gauges.tally.count(self.fleet, delta)
         self._let_readers_in()
         self._boundary(Boundary.AFTER_KEEP_BEFORE_REPLY)
         batch.answer(delta.replies)
@@ -218,6 +219,7 @@ class Loop:
         gauges.step_count += 1
         gauges.step_us_total += took_us
         gauges.step_us_max = max(gauges.step_us_max, took_us)
+        gauges.step_times.add(took_us)
         gauges.input_counts.update(str(type(one).__struct_config__.tag) for one in inputs)
         if isinstance(inputs[0], FullScan):
             gauges.scan_count += 1
@@ -246,6 +248,7 @@ class Loop:
         self._gauges.commit_count += 1
         self._gauges.commit_us_total += took_us
         self._gauges.commit_us_max = max(self._gauges.commit_us_max, took_us)
+        self._gauges.commit_times.add(took_us)
         self._commit_retry_ms = limits.COMMIT_RETRY_MS_MIN
         return None
 

@@ -12,7 +12,8 @@ from hostler.core.inputs import AnyInput, FullScan
 from hostler.engine import limits
 from hostler.engine.boundaries import Boundary, BoundaryHook
 from hostler.model import Settings
-from hostler.ports.store import Store
+from hostler.model.settings import Retention
+from hostler.ports.store import Keep, Store
 
 _log = structlog.get_logger(__name__)
 
@@ -28,12 +29,19 @@ async def prune_now_and_then(
             continue
         boundary(Boundary.BEFORE_PRUNE)
         try:
-            await store.prune(
-                events_keep=settings.retention.event_count_max,
-                journal_keep=settings.retention.journal_count_max,
-            )
+            await store.prune(keep_of(settings.retention))
         except Failed as failure:
             _log.warning("prune_failed", error=str(failure))
+
+
+def keep_of(retention: Retention) -> Keep:
+    """Return how much history the settings keep."""
+    return Keep(
+        events=retention.event_count_max,
+        journal=retention.journal_count_max,
+        life=retention.life_count_max,
+        lives=retention.lives_count_max,
+    )
 
 
 async def scan_now_and_then(observe: Callable[[AnyInput], Awaitable[None]]) -> None:

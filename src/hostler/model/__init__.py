@@ -5,10 +5,13 @@ list of them; stores, journals and invariants go by it.
 """
 
 from hostler.model.allocation import Allocation
+from hostler.model.audit import AuditEntry
 from hostler.model.bundle import Bundle
 from hostler.model.calendar import TimeZone
 from hostler.model.command import OutboxEntry
+from hostler.model.consolidation import Consolidation
 from hostler.model.lease import Lease
+from hostler.model.maintenance import Maintenance
 from hostler.model.node import Node
 from hostler.model.pool import Pool
 from hostler.model.provider import Cooldown, ProviderState
@@ -27,12 +30,15 @@ KINDS: dict[str, type[Record]] = {
     kind.KIND: kind
     for kind in (
         Allocation,
+        AuditEntry,
         Breaker,
         Budget,
         Bundle,
+        Consolidation,
         Cooldown,
         Counter,
         Lease,
+        Maintenance,
         Meter,
         Node,
         OutboxEntry,
@@ -55,12 +61,15 @@ KINDS: dict[str, type[Record]] = {
 __all__ = [
     "KINDS",
     "Allocation",
+    "AuditEntry",
     "Breaker",
     "Budget",
     "Bundle",
+    "Consolidation",
     "Cooldown",
     "Counter",
     "Lease",
+    "Maintenance",
     "Meter",
     "Node",
     "OutboxEntry",

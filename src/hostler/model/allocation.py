@@ -124,6 +124,16 @@ class Allocation(Record, frozen=True, kw_only=True):
     """It is reserved ahead, and not to be started before this."""
     started_at_ms: int | None = None
     ready_at_ms: int | None = None
+    role_term: int = 0
+    """Rises whenever its role changes while it lives."""
+    role_known: int = 0
+    """The term of the role that its agent has told it; what it was started with is 0."""
+    config_sent: int = 0
+    """Generation of the configuration that was last sent to the copy while it ran."""
+    config_written: int = 0
+    """Generation of the one that its agent has put into its folder; 0: there is none."""
+    config_applied: int = 0
+    """Generation of the one that the job said it works by; 0: it has not said."""
     stop_reason: str = ""
     """Why we asked it to stop."""
     ended: Ended | None = None

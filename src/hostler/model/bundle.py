@@ -9,7 +9,7 @@ from hostler.base.ids import BundleId
 from hostler.base.lifecycle import Lifecycle
 from hostler.model.constraint import Affinity, NodeRule, SpreadRule
 from hostler.model.disruption import DisruptionBudget
-from hostler.model.launch import Launch
+from hostler.model.launch import JobConfig, Launch
 from hostler.model.pool import Band
 from hostler.model.record import Record, Value
 from hostler.model.service import ServiceSpec
@@ -79,6 +79,8 @@ class Job(Value, frozen=True, kw_only=True):
 
     name: str
     launch: Launch
+    config: JobConfig | None = None
+    """`None`: it never had any. One that was taken away is an empty one."""
     band: Band = Band.SILVER
     requirement: Requirement = NOTHING_REQUIRED
     is_dormant: bool = False
@@ -116,6 +118,8 @@ class Bundle(Record, frozen=True, kw_only=True):
     backup_apart: SpreadRule | None = None
     """The domain that primary and backup of a job do not share, whatever the others do."""
     is_protection_required: bool = False
+    is_backup_promoted: bool = False
+    """A ready copy becomes the primary when that is gone, and is told so."""
     """True: refused unless the loss of any one domain would leave all replicas a place."""
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     """Bounds on moving its replicas; counted over each job."""

@@ -71,6 +71,27 @@ class StartAllocation(Value, frozen=True, kw_only=True, tag="start_allocation"):
     epoch: int
 
 
+class ConfigureAllocation(Value, frozen=True, kw_only=True, tag="configure_allocation"):
+    """Ask an agent to give a workload its job's configuration, as it is when this leaves."""
+
+    node_id: NodeId
+    node_epoch: int
+    allocation_id: AllocationId
+    epoch: int
+
+
+class AssignRole(Value, frozen=True, kw_only=True, tag="assign_role"):
+    """Ask an agent to tell a running workload the role that it has from now on."""
+
+    node_id: NodeId
+    node_epoch: int
+    allocation_id: AllocationId
+    epoch: int
+    role: str
+    term: int
+    """Which of the changes of its role this is, counted from 1."""
+
+
 class StopAllocation(Value, frozen=True, kw_only=True, tag="stop_allocation"):
     """Ask an agent to stop a workload: grace, then kill. May name one that we have no record of."""
 
@@ -100,6 +121,8 @@ Command = (
     | CheckMachine
     | ListMachines
     | StartAllocation
+    | ConfigureAllocation
+    | AssignRole
     | StopAllocation
     | EndLease
 )

@@ -80,3 +80,16 @@ class Launch(Value, frozen=True, kw_only=True):
     log_file_bytes_max: int = 10 * 2**20
     log_file_count_max: int = 3
     disconnect: Disconnect = Disconnect.STOP
+
+
+class JobConfig(Value, frozen=True, kw_only=True):
+    """What a job works by and is given anew while it runs. It is in no event and no log."""
+
+    generation: int = 0
+    """The bundle's at which this content came; it is the number that the job sees."""
+    values_json: str = "{}"
+    """A mapping, as canonical JSON."""
+    files: dict[str, str] = {}
+    """Texts by file name."""
+    signal: str | None = None
+    """Sent to the main process when a newer one is there; `None`: it looks by itself."""

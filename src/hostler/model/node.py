@@ -12,6 +12,7 @@ from typing import ClassVar, Final
 from hostler.base.ids import AllocationId, LeaseId, MachineId, NodeId
 from hostler.base.lifecycle import Lifecycle
 from hostler.model.lease import LeaseOutcome, Share
+from hostler.model.maintenance import NodeMaintenance
 from hostler.model.pool import Band, Reliability
 from hostler.model.record import Record, Value
 from hostler.model.service import ServiceState
@@ -166,6 +167,8 @@ class Cordon(Value, frozen=True, kw_only=True):
     by: str
     reason: str
     at_ms: int
+    is_passing: bool = False
+    """True: Hostler's own for a while, which it ends itself; an operator's takes its place."""
 
 
 class Drain(Value, frozen=True, kw_only=True):
@@ -183,6 +186,8 @@ class Drain(Value, frozen=True, kw_only=True):
     """The node has been seen empty; it has been said once."""
     is_of_pool: bool = False
     """Its pool is disabled: it is called off when the pool is enabled again."""
+    is_of_maintenance: bool = False
+    """It is called off when the node's maintenance is over."""
 
 
 class LaunchFailure(Value, frozen=True, kw_only=True):
@@ -276,6 +281,8 @@ class Node(Record, frozen=True, kw_only=True):
     """It lately refused work or was lost; also when that is over, for a while."""
     notice: Notice | None = None
     """Its provider is about to take the machine back."""
+    maintenance: NodeMaintenance | None = None
+    """Its machine is about to be worked on, or is."""
     retire_reason: RetireReason | None = None
     """Why it is to go; set before the phase follows, by whoever decides it."""
     is_machine_gone: bool = False
@@ -335,6 +342,16 @@ class Node(Record, frozen=True, kw_only=True):
             and self.drain is None
             and self.retire_reason is None
         )
+
+    @property
+    def is_closing(self) -> bool:
+        """True while leases would come too late: its machine is soon to be worked on."""
+        return self.maintenance is not None and not self.maintenance.is_called_off
+
+    @property
+    def lasting_cordon(self) -> Cordon | None:
+        """The cordon that stays until somebody ends it, if there is one."""
+        return None if self.cordon is None or self.cordon.is_passing else self.cordon
 
     @property
     def is_held(self) -> bool:

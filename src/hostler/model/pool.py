@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from hostler.model.calendar import Window
+from hostler.model.consolidation import ConsolidationPolicy
 from hostler.model.record import Record, Value
 from hostler.model.shape import Shape
 
@@ -112,6 +113,14 @@ class Tier(Value, frozen=True, kw_only=True):
         return Reliability.INTERRUPTIBLE if offer.mode is LaunchMode.SPOT else self.reliability
 
 
+class SpareTarget(Value, frozen=True, kw_only=True):
+    """How many idle nodes to keep for the recoveries of a band."""
+
+    count: int
+    band: Band | None = None
+    """The only one that may recover onto them; `None`: gold and silver."""
+
+
 class SizeWindow(Value, frozen=True, kw_only=True):
     """A stretch of the week in which a pool has other sizes. `None`: as the pool has it."""
 
@@ -165,15 +174,16 @@ class Pool(Record, frozen=True, kw_only=True):
     windows: tuple[SizeWindow, ...] = ()
     """Where two hold at once, the first one that sets a number has its way."""
     rollout: Rollout = Rollout()
+    consolidation: ConsolidationPolicy | None = None
+    """When nodes that are little used are emptied; `None`: never."""
     age_ms_max: int | None = None
     """An elastic node is replaced when it has been there for this long, or up to a tenth less, so
     that what was launched together does not go together."""
     boot_failure_count_max: int = 5
     """Machines of a tier in a row that may fail to boot; then no more are launched there."""
-    spare_count: int = 0
-    """Idle nodes to keep for recovery; new work does not get them."""
-    spare_band: Band | None = None
-    """The only band that may recover onto the spares; `None`: gold and silver."""
+    spares: tuple[SpareTarget, ...] = ()
+    """Idle nodes to keep for recovery; new work does not get them. At most one target a band, in
+    the order in which they are filled."""
     slot_count: int = 1
     """Leases that one node may hold at once."""
     packing: Packing = Packing.SPREAD
@@ -209,6 +219,11 @@ class Pool(Record, frozen=True, kw_only=True):
     def key(self) -> str:
         """The pool's name."""
         return self.name
+
+    @property
+    def spare_count(self) -> int:
+        """Idle nodes to keep for recovery in all."""
+        return sum(target.count for target in self.spares)
 
     def tier(self, name: str) -> Tier | None:
         """Return the tier of that name, or `None`."""

@@ -80,6 +80,15 @@ class Reason(StrEnum):
     DISRUPTION_BUDGET = "disruption_budget"
     SERVICE_NOT_READY = "service_not_ready"
 
+    MAINTENANCE = "maintenance"
+
+    # why a node that is little used stays, or goes
+    CONSOLIDATING = "consolidating"
+    WELL_USED = "well_used"
+    NO_NET_GAIN = "no_net_gain"
+    NOT_SETTLED = "not_settled"
+    MOVES_SPENT = "moves_spent"
+
     # why a lease was refused
     TIMED_OUT = "timed_out"
     CANCELLED = "cancelled"

@@ -128,6 +128,8 @@ class MigrationCause(StrEnum):
     """Its place breaks a rule that another one keeps."""
     DRAIN = "drain"
     """Its node is to be empty."""
+    CONSOLIDATION = "consolidation"
+    """Its node is little used, and its machine could go."""
 
 
 class Migration(Value, frozen=True, kw_only=True):
@@ -211,6 +213,8 @@ class Replica(Record, frozen=True, kw_only=True):
     """What its place breaks, while it breaks any rule."""
     repaid_at_ms: tuple[int, ...] = ()
     """When it was last moved to a better place, oldest first, bounded."""
+    consolidated_at_ms: int | None = None
+    """When it was last moved so that a machine could go."""
     moving_to: NodeId | None = None
     """The node on which room is held for it while it leaves its place for a better one."""
     avoided: tuple[Avoided, ...] = ()

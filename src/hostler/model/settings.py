@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import ClassVar, Final
 
 from hostler.model.disruption import DisruptionBudget
+from hostler.model.maintenance import MaintenancePlan
 from hostler.model.pool import Band
 from hostler.model.record import Record, Value
 from hostler.model.spend import SpendSettings
@@ -88,6 +89,16 @@ class Retention(Value, frozen=True, kw_only=True):
     """How long ended allocations, settled leases and retired nodes stay to be asked about."""
     decision_count_max: int = 10
     """Decisions kept in the trace of one replica."""
+    life_count_max: int = 200
+    """Events in the life of one node, replica, bundle or pool; they stay when `event_count_max`
+    has cut the stream of events back."""
+    lives_count_max: int = 200_000
+    """The same of all lives together, some 60 MB on disk."""
+    audit_ms: int = 7_776_000_000
+    """How long the audit goes back: ninety days, unless `audit_count_max` comes first."""
+    audit_count_max: int = 20_000
+    """Changes in the audit, about 10 MB of memory. Refusals are kept apart, a tenth as many, so
+    that whoever knocks cannot push out who acted."""
 
 
 class ProviderLimits(Value, frozen=True, kw_only=True):
@@ -126,12 +137,16 @@ class Settings(Record, frozen=True, kw_only=True):
     """Age below which an unknown machine of ours may still be a launch in flight."""
     lost_node_count_max: int = 20
     """Brake: more nodes lost inside `brake_window_ms` than this hold back further recoveries."""
+    lost_node_percent_max: int | None = None
+    """The same as a share of the nodes that are there, one at least; the lower of both holds."""
     brake_window_ms: int = 300_000
     providers: tuple[ProviderLimits, ...] = ()
     ageing_ms: int = AGEING_MS
     """A replica goes before one of the band above that has waited so much less; 0: bands always
     come first."""
     preemption: Preemption = Preemption()
+    maintenance: tuple[MaintenancePlan, ...] = ()
+    """When the machines of which nodes are worked on."""
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     """Bounds on moving what runs, over all jobs that each selects."""
     recovery: RecoveryLimits = RecoveryLimits()

@@ -10,9 +10,18 @@ from typing import Protocol, TypeAlias
 
 from hostler.base.errors import Failed
 from hostler.base.ids import NodeId
-from hostler.wire.agent import CommandAnswered, EndLease, StartAllocation, StopAllocation
+from hostler.wire.agent import (
+    AssignRole,
+    CommandAnswered,
+    ConfigureAllocation,
+    EndLease,
+    StartAllocation,
+    StopAllocation,
+)
 
-AgentCommand: TypeAlias = StartAllocation | StopAllocation | EndLease
+AgentCommand: TypeAlias = (
+    StartAllocation | ConfigureAllocation | AssignRole | StopAllocation | EndLease
+)
 """What an agent does for us; each carries a `command_id` that its answer repeats."""
 
 

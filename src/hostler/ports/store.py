@@ -42,6 +42,29 @@ class StoredEvent(msgspec.Struct, frozen=True):
     """The encoded event."""
 
 
+class LifeRow(msgspec.Struct, frozen=True):
+    """One event in the life of one thing, kept for longer than the stream of events goes back."""
+
+    subject: str
+    """Whose life, such as `node/n-000001`."""
+    seq: int
+    """The event's position."""
+    at_ms: int
+    body: bytes
+    """The encoded event."""
+
+
+class Keep(msgspec.Struct, frozen=True, kw_only=True):
+    """How much history a store keeps."""
+
+    events: int
+    journal: int
+    life: int = 200
+    """Events of one life."""
+    lives: int = 200_000
+    """Events of all lives together."""
+
+
 class JournalRow(msgspec.Struct, frozen=True):
     """What one step was given, enough to run it again."""
 
@@ -68,6 +91,8 @@ class Commit(msgspec.Struct, frozen=True):
     """In rising order of `seq`, all above the store's last."""
     journal: JournalRow | None = None
     """`None` keeps nothing for replay."""
+    lives: Sequence[LifeRow] = ()
+    """Events again, by whose life they belong to; in rising order of `seq`."""
 
 
 class Loaded(msgspec.Struct):
@@ -119,8 +144,12 @@ class Store(Protocol):
         """Return at most `limit` rows from `from_revision` (inclusive) on that are still kept."""
         ...
 
-    async def prune(self, *, events_keep: int, journal_keep: int) -> None:
-        """Forget all but the newest events and journal rows. Records are never forgotten."""
+    async def life(self, subject: str, before_seq: int | None, limit: int) -> list[LifeRow]:
+        """Return at most `limit` events of a life, the newest first, before a position if given."""
+        ...
+
+    async def prune(self, keep: Keep) -> None:
+        """Forget all but the newest of what history there is. Records are never forgotten."""
         ...
 
     async def check(self) -> None:

@@ -18,6 +18,7 @@ from hostler.agent.core.inputs import (
     LinkOpened,
     MessageReceived,
     ProcessSeen,
+    ProcessView,
     SessionLost,
     Started,
     SupervisorLost,
@@ -325,14 +326,15 @@ class AgentProcess:
             self._wake_at_ms = None
             self.take()
 
-    def supervisor_wrote(self, key: AllocationKey) -> None:
-        """See a supervisor's state a moment after it was written, as it is on the disk by then."""
-        self.machine.world.after(self.machine.rng.between(0, 100), self._look_at, key)
+    def supervisor_wrote(self, key: AllocationKey, view: ProcessView) -> None:
+        """See a supervisor's state a moment later, as it is then: it is a file that is read."""
+        delay_ms = self.machine.rng.between(0, 100)
+        self.machine.world.after(delay_ms, self._read_state, key, view)
 
-    def _look_at(self, key: AllocationKey) -> None:
+    def _read_state(self, key: AllocationKey, written: ProcessView) -> None:
         folder = self.machine.disk.folder_by_key.get(key)
-        if folder is not None and folder.process is not None:
-            self.take(ProcessSeen(key=key, process=folder.process))
+        latest = None if folder is None else folder.process
+        self.take(ProcessSeen(key=key, process=latest or written))
 
     def supervisor_died(self, key: AllocationKey) -> None:
         """Notice that a supervisor is gone, a while later."""

@@ -9,8 +9,11 @@ from hostler.core.inputs import ApplyConfiguration
 from hostler.core.services import NodeService
 from hostler.model import Budget
 from hostler.model.bundle import Job
+from hostler.model.calendar import Offset, TimeZone
+from hostler.model.consolidation import ConsolidationPolicy
 from hostler.model.launch import Launch
-from hostler.model.pool import Offer, Pool, Reliability, Tier, TierKind
+from hostler.model.maintenance import MaintenancePlan
+from hostler.model.pool import Offer, Pool, Reliability, SpareTarget, Tier, TierKind
 from hostler.model.service import ServiceSpec
 from hostler.model.settings import (
     BronzeVictims,
@@ -21,8 +24,10 @@ from hostler.model.settings import (
 )
 from hostler.model.shape import Capability, Shape
 from hostler.model.spend import Period, SpendCap
-from hostler.sim.scenario import FleetPlan, PoolPlan, SettingsPlan, TierPlan
+from hostler.model.timetable import Timetable
+from hostler.sim.scenario import FleetPlan, PoolPlan, Range, SettingsPlan, TierPlan
 from hostler.sim.workloads.wishes import MESH
+from hostler.sim.world import WORLD_BEGINS_AT_MS
 
 FLEET_ID = "f-sim"
 
@@ -54,7 +59,8 @@ def configuration(request_id: str, plan: FleetPlan) -> ApplyConfiguration:
         request_id=request_id,
         principal="operator",
         fleet_id=FLEET_ID,
-        settings=_settings(plan.settings),
+        settings=_settings(plan.settings, plan.pools[0].name),
+        time_zones=(_UTC,),
         pools=tuple(_pool(pool) for pool in plan.pools),
         services=tuple(_service(pool.name) for pool in plan.pools if pool.has_service),
         budgets=BUDGETS,
@@ -71,7 +77,7 @@ def _service(pool: str) -> NodeService:
     )
 
 
-def _settings(plan: SettingsPlan) -> FleetSettings:
+def _settings(plan: SettingsPlan, first_pool: str) -> FleetSettings:
     return FleetSettings(
         heartbeat_ms=plan.heartbeat_ms,
         suspect_after_ms=plan.suspect_after_ms,
@@ -88,6 +94,9 @@ def _settings(plan: SettingsPlan) -> FleetSettings:
             if plan.is_bronze_victim_dropped
             else BronzeVictims.WAIT,
         ),
+        maintenance=()
+        if plan.maintenance_ms is None
+        else (_works(plan.maintenance_ms, first_pool),),
         recovery=RecoveryLimits(
             restart_count_max=plan.restart_count_max, restart_window_ms=plan.restart_window_ms
         ),
@@ -100,8 +109,28 @@ def _settings(plan: SettingsPlan) -> FleetSettings:
     )
 
 
+def _works(since_ms: Range, pool: str) -> MaintenancePlan:
+    from_ms, to_ms = since_ms
+    timetable = Timetable(
+        time_zone=_UTC.name,
+        from_at_ms=WORLD_BEGINS_AT_MS + from_ms,
+        to_at_ms=WORLD_BEGINS_AT_MS + to_ms,
+    )
+    return MaintenancePlan(name="works", pools=(pool,), timetable=timetable, lead_ms=30_000)
+
+
+_UTC: Final = TimeZone(
+    name="UTC", offsets=(Offset(from_at_ms=0, offset_ms=0),), known_until_at_ms=1 << 53
+)
+
 _CLEAN_UP_MS: Final = 120_000
 """Longer than any simulated command takes, so that only faults make a clean-up fail."""
+
+
+_SAVING: Final = ConsolidationPolicy(
+    used_percent_max=75, settle_ms=15_000, spacing_ms=60_000, window_ms=300_000
+)
+"""Eager, so that much of it happens in a history."""
 
 
 def _pool(plan: PoolPlan) -> Pool:
@@ -110,7 +139,7 @@ def _pool(plan: PoolPlan) -> Pool:
         is_enabled=plan.is_enabled,
         tiers=tuple(_tier(tier) for tier in plan.tiers),
         warm_count=plan.warm_count,
-        spare_count=plan.spare_count,
+        spares=(SpareTarget(count=plan.spare_count),) if plan.spare_count else (),
         slot_count=plan.slot_count,
         idle_ms=plan.idle_ms,
         retire_notice_ms=plan.retire_notice_ms,
@@ -122,6 +151,7 @@ def _pool(plan: PoolPlan) -> Pool:
         clean_up=("scrub",) if plan.has_clean_up else (),
         clean_up_ms=_CLEAN_UP_MS,
         launch_count_max=plan.launch_count_max,
+        consolidation=_SAVING if plan.is_saving else None,
     )
 
 

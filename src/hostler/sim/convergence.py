@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from hostler.agent.core.inputs import AllocationKey
 from hostler.core.fleet import Fleet
+from hostler.core.rollout import config_of
 from hostler.model import Allocation, Bundle, Node, Replica
 from hostler.model.allocation import AllocationPhase
 from hostler.model.bundle import BundlePhase, Job
@@ -30,7 +32,7 @@ def problems(history: History, fleet: Fleet) -> list[str]:
         *_outbox(fleet),
         *_nodes(history, fleet),
         *_machines(history, fleet),
-        *_replicas(fleet),
+        *_replicas(history, fleet),
         *_processes(history, fleet),
         *_leases(history, fleet),
         *_targets(fleet),
@@ -80,7 +82,7 @@ def _machines(history: History, fleet: Fleet) -> Iterator[str]:
             yield f"machine {own.machine_id} has not joined"
 
 
-def _replicas(fleet: Fleet) -> Iterator[str]:
+def _replicas(history: History, fleet: Fleet) -> Iterator[str]:
     for replica in fleet.replicas.in_order():
         allocation = _allocation_of(fleet, replica)
         match replica.phase:
@@ -90,6 +92,9 @@ def _replicas(fleet: Fleet) -> Iterator[str]:
                 elif allocation.phase is not AllocationPhase.READY:
                     told = f"{allocation.allocation_id} is {allocation.phase.value}"
                     yield f"replica {replica.replica_id}: {told}"
+                else:
+                    yield from _config(fleet, allocation)
+                    yield from _role(history, fleet, allocation)
             case ReplicaPhase.PENDING:
                 if replica.reason is None:
                     yield f"replica {replica.replica_id} is pending and does not say why"
@@ -101,6 +106,23 @@ def _replicas(fleet: Fleet) -> Iterator[str]:
                 pass
             case _:
                 yield f"replica {replica.replica_id} is {replica.phase.value}"
+
+
+def _config(fleet: Fleet, allocation: Allocation) -> Iterator[str]:
+    config = config_of(fleet, allocation)
+    if config is not None and allocation.config_applied != config.generation:
+        told = f"works by configuration {allocation.config_applied}, not {config.generation}"
+        yield f"allocation {allocation.allocation_id} {told}"
+
+
+def _role(history: History, fleet: Fleet, allocation: Allocation) -> Iterator[str]:
+    node = fleet.nodes.get(allocation.node_id)
+    machine = history.hardware.machines.get(str(node and node.machine_id))
+    key = AllocationKey(allocation.allocation_id, allocation.epoch)
+    folder = None if machine is None else machine.disk.folder_by_key.get(key)
+    if folder is not None and folder.role != allocation.role:
+        told = f"takes itself for {folder.role}, not {allocation.role}"
+        yield f"allocation {allocation.allocation_id} {told}"
 
 
 def _rollouts(fleet: Fleet) -> Iterator[str]:

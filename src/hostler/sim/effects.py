@@ -25,11 +25,16 @@ from hostler.agent.core.effects import (
     StartExec,
     StartSupervisor,
     StopProcess,
+    TellNotice,
+    WriteConfig,
     WriteExec,
+    WriteRole,
 )
 from hostler.agent.core.inputs import (
+    ConfigWritten,
     LogsFinished,
     ProbeAnswered,
+    RoleWritten,
     SupervisorFailed,
     SupervisorStarted,
 )
@@ -38,7 +43,7 @@ if TYPE_CHECKING:
     from hostler.sim.agent import AgentProcess
 
 ProcessEffect = StartSupervisor | StopProcess | KillProcess | KillSupervisor | Probe
-DiskEffect = RememberReady | RememberAuthority | RemoveFolder
+DiskEffect = RememberReady | RememberAuthority | RemoveFolder | WriteConfig | WriteRole
 
 
 def carry_out(agent: AgentProcess, effect: Effect) -> None:
@@ -52,13 +57,13 @@ def carry_out(agent: AgentProcess, effect: Effect) -> None:
             agent.end_connection(is_final=True)
         case Exit():
             agent.machine.agent_exited(effect.reason)
-        case GiveCredit() | WriteExec() | SignalExec():
-            pass  # data passes by the core, and the world has none
+        case GiveCredit() | WriteExec() | SignalExec() | TellNotice():
+            pass  # data passes by the core, and the world has none; its jobs read no notices
         case OpenLogs() | CloseStream():
             agent.soon(LogsFinished(request_id=effect.request_id), delay_ms=5)
         case StartExec() | KillExec() | ClearLease():
             _lease(agent, effect)
-        case RememberReady() | RememberAuthority() | RemoveFolder():
+        case RememberReady() | RememberAuthority() | RemoveFolder() | WriteConfig() | WriteRole():
             _write(agent, effect)
         case _:
             _supervise(agent, effect)
@@ -103,6 +108,12 @@ def _write(agent: AgentProcess, effect: DiskEffect) -> None:
             machine.remember_authority(effect.until_at_ms)
         case RemoveFolder():
             machine.forget(effect.key)
+        case WriteConfig():
+            machine.configure(effect.key, effect.config.number)
+            agent.soon(ConfigWritten(key=effect.key, number=effect.config.number))
+        case WriteRole():
+            machine.assign_role(effect.key, effect.role)
+            agent.soon(RoleWritten(key=effect.key, term=effect.term))
         case _:
             assert_never(effect)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 import msgspec
 
 from hostler.api.limits import LINK_WATCH_EVERY_MS
+from hostler.core.asking import Request
 from hostler.core.delta import Delta, Dispatch
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import (
@@ -22,7 +23,6 @@ from hostler.core.inputs import (
     AnyInput,
     CommandSettled,
     Outcome,
-    Request,
     ServerStarted,
 )
 from hostler.core.replies import Reply, Result
@@ -30,9 +30,12 @@ from hostler.core.step import step
 from hostler.engine.batch import commit_of
 from hostler.engine.boundaries import Boundary
 from hostler.engine.recover import fleet_of
+from hostler.engine.upkeep import keep_of
 from hostler.model import Node
 from hostler.model.command import (
+    AssignRole,
     CheckMachine,
+    ConfigureAllocation,
     EndLease,
     LaunchMachine,
     ListMachines,
@@ -250,7 +253,13 @@ class ServerProcess:
         match command:
             case LaunchMachine() | StopMachine() | CheckMachine() | ListMachines():
                 self.server.cloud.call(dispatch.command_id, command, self._settles(dispatch))
-            case StartAllocation() | StopAllocation() | EndLease():
+            case (
+                StartAllocation()
+                | ConfigureAllocation()
+                | AssignRole()
+                | StopAllocation()
+                | EndLease()
+            ):
                 self.links.deliver(dispatch.command_id, command)
             case _:
                 assert_never(command)
@@ -323,8 +332,5 @@ class ServerProcess:
             return
         self.guard(lambda: self.pass_by(Boundary.BEFORE_PRUNE))
         if settings is not None and not self.is_dead:
-            keep = settings.retention
-            self.server.disk.rows.prune(
-                events_keep=keep.event_count_max, journal_keep=keep.journal_count_max
-            )
+            self.server.disk.rows.prune(keep_of(settings.retention))
         self.world.after(_PRUNE_EVERY_MS, self._prune)

@@ -22,8 +22,8 @@ from hostler.core.inputs import (
     SilenceNoticed,
     Succeeded,
 )
-from hostler.engine.agent_calls import AnyAgentCommand
 from hostler.engine.translate import (
+    AnyAgentCommand,
     agent_command,
     allocation_fact,
     allocation_facts,

@@ -64,6 +64,8 @@ class Folder(msgspec.Struct):
     start: StartAllocation
     process: ProcessView | None = None
     was_ready: bool = False
+    config_written: int = 0
+    role: str = ""
 
 
 class Disk(msgspec.Struct):
@@ -206,6 +208,7 @@ class Machine:
                     process=folder.process,
                     is_supervised=supervisor is not None and supervisor.is_alive,
                     was_ready=folder.was_ready,
+                    config_written=folder.config_written,
                 )
             )
         return Started(
@@ -221,7 +224,10 @@ class Machine:
         """Write a start down and start its supervisor, unless it is or was there already."""
         folder = self.disk.folder_by_key.get(key)
         if folder is None:
-            folder = self.disk.folder_by_key[key] = Folder(start)
+            number = 0 if start.config is None else start.config.number
+            folder = self.disk.folder_by_key[key] = Folder(
+                start, config_written=number, role=start.launch.identity.role
+            )
         supervisor = self.supervisor_by_key.get(key)
         if supervisor is not None or folder.process is not None:
             return True
@@ -237,7 +243,7 @@ class Machine:
         if folder is not None:
             folder.process = supervisor.view
         if self.agent is not None:
-            self.agent.supervisor_wrote(supervisor.key)
+            self.agent.supervisor_wrote(supervisor.key, supervisor.view)
 
     def kill_supervisor(self, key: AllocationKey) -> None:
         """Kill -9 a supervisor and its job."""
@@ -253,6 +259,21 @@ class Machine:
         folder = self.disk.folder_by_key.get(key)
         if folder is not None and folder.process is None:
             self.forget(key)
+
+    def configure(self, key: AllocationKey, number: int) -> None:
+        """Put a configuration into the folder of an allocation; its job sees it in a while."""
+        folder, supervisor = self.disk.folder_by_key.get(key), self.supervisor_by_key.get(key)
+        if folder is not None:
+            folder.config_written = number
+        if supervisor is not None:
+            supervisor.configure(number)
+
+    def assign_role(self, key: AllocationKey, role: str) -> None:
+        """Put another role into the folder of an allocation."""
+        folder = self.disk.folder_by_key.get(key)
+        if folder is not None:
+            folder.role = role
+            self.world.probe("job.role_changed")
 
     def forget(self, key: AllocationKey) -> None:
         """Remove the folder of an allocation that has ended."""

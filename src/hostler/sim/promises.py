@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from hostler.core.asking import Request
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import (
     AcquireLease,
@@ -17,12 +18,12 @@ from hostler.core.inputs import (
     DrainNode,
     LabelNode,
     ReleaseLease,
-    Request,
     SubmitBundle,
     UncordonNode,
 )
+from hostler.core.job_config import EMPTY
 from hostler.core.replies import Accepted, Result
-from hostler.model.bundle import BundlePhase
+from hostler.model.bundle import BundlePhase, Job
 from hostler.model.lease import LeasePhase
 from hostler.model.node import NodePhase
 from hostler.model.pool import Tier
@@ -115,11 +116,17 @@ def _is_submitted(fleet: Fleet, request: SubmitBundle) -> bool:
         return False
     # What failed, or was undone, has given way to what was there before; it is not forgotten.
     turned_back = None if rollout is None else rollout.former
+    jobs = _asked_for(request.jobs)
     return any(
-        each.jobs == request.jobs and each.replica_count == request.replica_count
+        _asked_for(each.jobs) == jobs and each.replica_count == request.replica_count
         for each in (bundle, turned_back)
         if each is not None
     )
+
+
+def _asked_for(jobs: Sequence[Job]) -> list[Job]:
+    """Return jobs without what Hostler adds to them: the number of a configuration."""
+    return [replace(job, config=replace(job.config or EMPTY, generation=0)) for job in jobs]
 
 
 def _is_deleting(fleet: Fleet, request: DeleteBundle) -> bool:

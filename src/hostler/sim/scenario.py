@@ -60,6 +60,8 @@ class PoolPlan(_Part, frozen=True, kw_only=True):
     launch_count_max: int = 5
     has_service: bool = False
     """A node service runs on each of its nodes."""
+    is_saving: bool = False
+    """Machines that are little used are emptied."""
 
 
 class SettingsPlan(_Part, frozen=True, kw_only=True):
@@ -78,6 +80,8 @@ class SettingsPlan(_Part, frozen=True, kw_only=True):
     is_bronze_victim_dropped: bool = False
     restart_count_max: int = 6
     restart_window_ms: int = 3_600_000
+    maintenance_ms: Range | None = None
+    """Since the beginning: when the machines of the first pool are worked on."""
     ended_ms: int = 300_000
     event_count_max: int = 5_000
     journal_count_max: int = 1_000
@@ -106,6 +110,9 @@ class SubmitBundles(_Part, frozen=True, kw_only=True, tag="submit_bundles", tag_
     """Versions that crash as soon as they run."""
     steers_per_hour: int = 60
     """How often somebody stops, starts or resets a job, or steers a rollout."""
+    configs_per_hour: int = 0
+    """How often somebody changes nothing but what the jobs of a bundle work by; 0: they have no
+    such thing."""
     gang_ppm: int = 150_000
     """Bundles that start whole or not at all."""
     wishes_ppm: int = 0

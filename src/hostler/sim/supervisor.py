@@ -8,7 +8,9 @@ supervisor fences it by itself when the authority that it was told of has run ou
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from hostler.agent.core.inputs import AllocationKey, ProcessEnd, ProcessView
 from hostler.sim.truth import JobProcess
@@ -71,6 +73,8 @@ class Supervisor:
         machine.truth.job_began(self._job)
         self.view = ProcessView(pid=machine.next_pid(), started_at_ms=machine.clock_ms())
         self._tell(self)
+        if self.start.config is not None:
+            self.configure(self.start.config.number)
         world = machine.world
         if BROKEN_ARGUMENT in self.start.launch.argv:
             world.after(1_000, self._exit_by_itself)
@@ -78,6 +82,15 @@ class Supervisor:
             world.after(machine.rng.between(*plan.exits_after_ms), self._exit_by_itself)
         if not machine.rng.chance(plan.never_ready_ppm):
             world.after(machine.rng.between(*plan.warm_after_ms), self._warm)
+
+    def configure(self, number: int) -> None:
+        """Let the job see a configuration, and say after a while that it works by it."""
+        self.machine.world.after(2 * (number % 7) + 1, self._apply, number)
+
+    def _apply(self, number: int) -> None:
+        if self.is_running:
+            self.machine.world.probe("job.configured")
+            self._change(config_applied=max(number, self.view.config_applied))
 
     def _warm(self) -> None:
         if self.is_running:
@@ -143,14 +156,7 @@ class Supervisor:
             start_error=start_error,
             is_fenced=self._is_fenced,
         )
-        view = self.view
-        self.view = ProcessView(
-            pid=view.pid,
-            started_at_ms=view.started_at_ms,
-            is_ready=view.is_ready,
-            is_stopping=view.is_stopping,
-            end=end,
-        )
+        self.view = replace(self.view, end=end)
         self.is_alive = False
         self._tell(self)
 
@@ -160,12 +166,6 @@ class Supervisor:
             self.is_warm = False
             self.machine.truth.job_ended(job)
 
-    def _change(self, *, is_ready: bool | None = None, is_stopping: bool | None = None) -> None:
-        view = self.view
-        self.view = ProcessView(
-            pid=view.pid,
-            started_at_ms=view.started_at_ms,
-            is_ready=view.is_ready if is_ready is None else is_ready,
-            is_stopping=view.is_stopping if is_stopping is None else is_stopping,
-        )
+    def _change(self, **changes: Any) -> None:
+        self.view = replace(self.view, **changes)
         self._tell(self)

@@ -64,7 +64,10 @@ def draw(seed: int) -> Scenario:
     rng = stream("world")
     return Scenario(
         title=f"swarm {seed}",
-        fleet=FleetPlan(pools=_pools(stream), settings=_settings(stream("settings"))),
+        fleet=FleetPlan(
+            pools=_saving(stream("saving"), _pools(stream)),
+            settings=_worked_on(stream("maintenance"), _settings(stream("settings"))),
+        ),
         workload=_workload(stream),
         fault=_faults(stream),
         network=NetworkPlan(
@@ -116,6 +119,17 @@ def _pools(stream: StreamOf) -> tuple[PoolPlan, ...]:
     rng, services = stream("pools"), stream("services")
     pools = [_pool(rng, name) for name in ("p", "q")[: rng.between(1, 2)]]
     return tuple(replace(pool, has_service=services.chance(200_000)) for pool in pools)
+
+
+def _worked_on(rng: Stream, settings: SettingsPlan) -> SettingsPlan:
+    if rng.chance(700_000):
+        return settings
+    begin_ms = rng.between(60, 150) * 1_000
+    return replace(settings, maintenance_ms=(begin_ms, begin_ms + rng.between(10, 80) * 1_000))
+
+
+def _saving(rng: Stream, pools: tuple[PoolPlan, ...]) -> tuple[PoolPlan, ...]:
+    return tuple(replace(pool, is_saving=rng.chance(500_000)) for pool in pools)
 
 
 def _pool(rng: Stream, name: str) -> PoolPlan:
@@ -170,6 +184,7 @@ def _workload(stream: StreamOf) -> tuple[Workload, ...]:
                 required_spread_ppm=_perhaps(rng, 300_000),
                 broken_ppm=_perhaps(stream("broken_versions"), 300_000),
                 wishes_ppm=_perhaps(stream("bundle_wishes"), 600_000),
+                configs_per_hour=stream("job_configs").choice((0, 0, 60, 300)),
             )
         )
     rng = stream("acquire_leases")

@@ -78,6 +78,7 @@ class Upkeep:
         for name, count, count_max in (
             ("events", rows.event_count, keep.event_count_max),
             ("journal", rows.journal_count, keep.journal_count_max),
+            ("lives", rows.life_count, keep.lives_count_max),
         ):
             if count > count_max + _PRUNE_SLACK_COUNT:
                 raise Violation("history_unbounded", "history is not cut back", of=name)

@@ -15,6 +15,8 @@ from hostler.ports.store import (
     Commit,
     EventsGone,
     JournalRow,
+    Keep,
+    LifeRow,
     Loaded,
     StoreClosed,
     StoredEvent,
@@ -34,6 +36,7 @@ class MemoryDisk:
         self._events: list[StoredEvent] = []
         self._events_floor = 0
         self._journal: list[JournalRow] = []
+        self._lives: dict[str, list[LifeRow]] = {}
 
     def load(self) -> Loaded:
         """Return a copy of the present state."""
@@ -81,6 +84,8 @@ class MemoryDisk:
             raise refused
         self._apply(commit.changes)
         self._events.extend(commit.events)
+        for row in commit.lives:
+            self._lives.setdefault(row.subject, []).append(row)
         if commit.journal is not None:
             self._journal.append(commit.journal)
         self._position = self._position.after(commit)
@@ -109,12 +114,34 @@ class MemoryDisk:
         start = bisect_left(self._journal, from_revision, key=_revision_of)
         return self._journal[start : start + limit]
 
-    def prune(self, *, events_keep: int, journal_keep: int) -> None:
-        """Forget all but the newest events and journal rows."""
-        self._events_floor = max(self._events_floor, self._position.event_seq - events_keep)
+    def life(self, subject: str, before_seq: int | None, limit: int) -> list[LifeRow]:
+        """Return a page of a life, the newest first."""
+        rows = self._lives.get(subject, [])
+        end = len(rows) if before_seq is None else bisect_left(rows, before_seq, key=_seq_of)
+        return rows[max(0, end - limit) : end][::-1]
+
+    @property
+    def life_count(self) -> int:
+        """How many events of lives are kept."""
+        return sum(map(len, self._lives.values()))
+
+    def prune(self, keep: Keep) -> None:
+        """Forget all but the newest of the history."""
+        self._prune_lives(keep)
+        self._events_floor = max(self._events_floor, self._position.event_seq - keep.events)
         del self._events[: bisect_right(self._events, self._events_floor, key=_seq_of)]
-        journal_floor = self._position.revision - journal_keep
+        journal_floor = self._position.revision - keep.journal
         del self._journal[: bisect_right(self._journal, journal_floor, key=_revision_of)]
+
+    def _prune_lives(self, keep: Keep) -> None:
+        for rows in self._lives.values():
+            del rows[: max(0, len(rows) - keep.life)]
+        excess = self.life_count - keep.lives
+        if excess > 0:
+            floor = sorted(row.seq for rows in self._lives.values() for row in rows)[excess - 1]
+            for rows in self._lives.values():
+                del rows[: bisect_right(rows, floor, key=_seq_of)]
+        self._lives = {subject: rows for subject, rows in self._lives.items() if rows}
 
 
 class MemoryStore:
@@ -149,9 +176,13 @@ class MemoryStore:
         """Return a page of the journal; see `Store.journal`."""
         return self._open_disk().journal(from_revision, limit)
 
-    async def prune(self, *, events_keep: int, journal_keep: int) -> None:
-        """Forget old events and journal rows; see `Store.prune`."""
-        self._open_disk().prune(events_keep=events_keep, journal_keep=journal_keep)
+    async def life(self, subject: str, before_seq: int | None, limit: int) -> list[LifeRow]:
+        """Return a page of a life; see `Store.life`."""
+        return self._open_disk().life(subject, before_seq, limit)
+
+    async def prune(self, keep: Keep) -> None:
+        """Forget old history; see `Store.prune`."""
+        self._open_disk().prune(keep)
 
     async def check(self) -> None:
         """Return, unless the store is closed."""

@@ -31,7 +31,7 @@ from hostler.model import Allocation, Lease, Node, Pool, Settings
 from hostler.model.bundle import Job
 from hostler.model.launch import Launch
 from hostler.model.node import NodePhase, Origin
-from hostler.model.pool import Offer, Tier, TierKind
+from hostler.model.pool import Offer, SpareTarget, Tier, TierKind
 from hostler.model.record import Record
 from hostler.model.shape import Capability, Requirement, Shape
 
@@ -65,7 +65,10 @@ def a_fixed_tier(name: str = "own", **changes: Any) -> Tier:
 
 
 def a_pool(name: str = "p", **changes: Any) -> Pool:
-    """Return a pool with one elastic tier, unless told otherwise."""
+    """Return a pool with one elastic tier, unless told otherwise; `spare_count` of `spare_band`."""
+    spares = SpareTarget(count=changes.pop("spare_count", 0), band=changes.pop("spare_band", None))
+    if spares.count:
+        changes["spares"] = (spares,)
     return Pool(**{"name": name, "tiers": (an_elastic_tier(),), **changes})
 
 

@@ -22,7 +22,14 @@ from hostler.ports.agents import AgentCommand, AgentUnreachable
 from hostler.ports.clock import Clock
 from hostler.ports.provider import LaunchRequest, Machine
 from hostler.testing.fake_provider import FakeCloud
-from hostler.wire.agent import CommandAnswered, EndLease, StartAllocation, StopAllocation
+from hostler.wire.agent import (
+    AssignRole,
+    CommandAnswered,
+    ConfigureAllocation,
+    EndLease,
+    StartAllocation,
+    StopAllocation,
+)
 
 RECONNECT_MS = 100
 """Pause before an agent tries again."""
@@ -161,8 +168,8 @@ class FakeAgents:
             case StopAllocation():
                 key = (AllocationId(command.allocation_id), command.epoch)
                 await self._report(agent, key, "ended")
-            case EndLease():
-                pass
+            case EndLease() | ConfigureAllocation() | AssignRole():
+                pass  # the answer says that it is done
             case _:
                 assert_never(command)
         return CommandAnswered(command_id=command.command_id, outcome="done")

@@ -11,6 +11,8 @@ from hostler.ports.store import (
     CommitDoubtful,
     CommitFailed,
     JournalRow,
+    Keep,
+    LifeRow,
     Loaded,
     Store,
     StoredEvent,
@@ -92,9 +94,13 @@ class FaultyStore:
         """Return a page of the journal."""
         return await self._store.journal(from_revision, limit)
 
-    async def prune(self, *, events_keep: int, journal_keep: int) -> None:
-        """Forget old events and journal rows."""
-        await self._store.prune(events_keep=events_keep, journal_keep=journal_keep)
+    async def life(self, subject: str, before_seq: int | None, limit: int) -> list[LifeRow]:
+        """Return a page of a life."""
+        return await self._store.life(subject, before_seq, limit)
+
+    async def prune(self, keep: Keep) -> None:
+        """Forget old history."""
+        await self._store.prune(keep)
 
     async def check(self) -> None:
         """Return if nothing is in doubt and the store below is well."""

@@ -21,9 +21,10 @@ How a link begins:
 
 How commands are answered: a message with a `command_id` may be sent any number of times and is
 answered by `CommandAnswered` with the same id. `StartAllocation` is answered when the start is
-durable on the node (how it goes on is told by reports), `StopAllocation` and `EndLease` when the
-thing has ended, after the report that says so. Stopping what is unknown is done. A lower
-`node_epoch`, `epoch` or `lease_epoch` than the agent has seen is refused.
+durable on the node (how it goes on is told by reports), `ConfigureAllocation` and `AssignRole` when
+the job can read its configuration or role, `StopAllocation` and `EndLease` when the thing has
+ended; each after the report that says so. Stopping what is unknown is done. A lower `node_epoch`,
+`epoch` or `lease_epoch` than the agent has seen is refused.
 
 Streams (`ReadLogs`, `ExecStart`) have back-pressure: in each direction a sender may have at most
 `STREAM_WINDOW_BYTES` of data under way per `request_id`; the receiver hands back room with
@@ -38,7 +39,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from hostler.wire.version import ProtocolRange
-from hostler.wire.work import AllocationReport, Inventory, Launch
+from hostler.wire.work import AllocationReport, Config, Inventory, Launch
 
 AGENT_JOIN_PATH: Final = "/v1/agent/join"
 AGENT_LINK_PATH: Final = "/v1/agent/link"
@@ -227,6 +228,30 @@ class StartAllocation(_Tagged, frozen=True, kw_only=True):
     allocation_id: str
     epoch: int
     launch: Launch
+    config: Config | None = None
+    """Of the time at which this was sent."""
+
+
+class ConfigureAllocation(_Tagged, frozen=True, kw_only=True):
+    """Give a running job this configuration, unless it has it or a later one."""
+
+    command_id: str
+    node_epoch: int
+    allocation_id: str
+    epoch: int
+    config: Config
+
+
+class AssignRole(_Tagged, frozen=True, kw_only=True):
+    """Tell a running job its role, unless it was told a later one."""
+
+    command_id: str
+    node_epoch: int
+    allocation_id: str
+    epoch: int
+    role: str
+    term: int
+    """Rises with each change of the role of this allocation."""
 
 
 class StopAllocation(_Tagged, frozen=True, kw_only=True):
@@ -325,6 +350,8 @@ ServerMessage: TypeAlias = (
     | Refused
     | HeartbeatAck
     | StartAllocation
+    | ConfigureAllocation
+    | AssignRole
     | StopAllocation
     | ReadLogs
     | ExecStart

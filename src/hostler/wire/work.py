@@ -125,6 +125,19 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Ids of the devices that the job holds, by kind."""
 
 
+class Config(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a job works by and may be given anew while it runs."""
+
+    number: int
+    """Rises with each change; never twice the same for other content."""
+    values_json: str = "{}"
+    """A mapping, as JSON."""
+    files: dict[str, str] = {}
+    """Texts by file name."""
+    signal: str | None = None
+    """Sent to the main process when a newer one is there; `None`: it looks by itself."""
+
+
 # -- what has become of it ----------------------------------------------------------------------
 
 
@@ -177,4 +190,8 @@ class AllocationReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """Since when the phase holds, by the agent's clock."""
     started_at_ms: int | None = None
     pid: int | None = None
+    config_written: int = 0
+    """Number of the configuration that is in its folder; 0: there is none."""
+    config_applied: int = 0
+    """Number of the one that the job said it works by; 0: it has not said."""
     ended: Ended | None = None

@@ -6,7 +6,7 @@ from hostler.core.inputs import ApplyConfiguration
 from hostler.core.replies import Accepted, Refused
 from hostler.model import Pool
 from hostler.model.node import Health
-from hostler.model.pool import Band, Offer, TierKind
+from hostler.model.pool import Band, Offer, SpareTarget, TierKind
 from hostler.model.settings import RecoveryLimits, Retention
 from hostler.model.shape import Capability, Shape
 from hostler.testing.builders import a_fixed_tier, a_pool, an_elastic_tier
@@ -68,7 +68,13 @@ def test_every_problem_is_named_and_nothing_is_changed(stable: NewStable) -> Non
     )
     found = problems(
         world,
-        a_pool("bad/name", tiers=tiers, warm_count=200, spare_band=Band.BRONZE, slot_count=0),
+        a_pool(
+            "bad/name",
+            tiers=tiers,
+            warm_count=200,
+            spares=(SpareTarget(count=1, band=Band.BRONZE),),
+            slot_count=0,
+        ),
         a_pool("q", tiers=()),
         a_pool("q"),
         heartbeat_ms=20_000,
@@ -83,7 +89,7 @@ def test_every_problem_is_named_and_nothing_is_changed(stable: NewStable) -> Non
         "pools[2].name": "duplicate_name",
         "pools[0].name": "bad_name",
         "pools[0].slot_count": "too_small",
-        "pools[0].spare_band": "never_recovers",
+        "pools[0].spares[0].band": "never_recovers",
         "pools[0].warm_count": "more_than_maximum",
         "pools[0].tiers[1].name": "duplicate_name",
         "pools[0].tiers[0].node_count_max": "too_small",
@@ -112,6 +118,7 @@ def test_every_problem_is_named_and_nothing_is_changed(stable: NewStable) -> Non
         ({"list_every_ms": 10}, "settings.list_every_ms"),
         ({"brake_window_ms": 10**7}, "settings.retention.ended_ms"),
         ({"recovery": RecoveryLimits(restart_count_max=-1)}, "settings.recovery.restart_count_max"),
+        ({"retention": Retention(audit_count_max=0)}, "settings.retention.audit_count_max"),
         ({"retention": Retention(event_count_max=0)}, "settings.retention.event_count_max"),
     ],
 )

@@ -1,7 +1,13 @@
 """Growth is bounded: failed boots, pauses of providers, launches in flight and a minute."""
 
 from hostler.core import limits
-from hostler.core.inputs import CommandFailed, CommandSettled, RetryGrowth
+from hostler.core.inputs import (
+    AgentSaidHello,
+    CommandFailed,
+    CommandSettled,
+    RetryGrowth,
+    Succeeded,
+)
 from hostler.core.replies import Accepted, Refused
 from hostler.core.waiting import why_waiting
 from hostler.model.node import NodePhase
@@ -158,3 +164,18 @@ def test_f_01_whoever_waits_comes_before_refills(stable: NewStable) -> None:
     world.launch()
     world.hello("n-000001")
     assert world.fleet.leases[lease.lease_id].node_id == "n-000001"
+
+
+def test_one_that_comes_at_the_very_moment_of_a_failure_does_not_make_up_for_it(
+    stable: NewStable,
+) -> None:
+    """Which of the two is looked at first must not matter: a second look found growth resumed."""
+    world = stable(a_pool(warm_count=2, tiers=(ONE_OFFER,), boot_failure_count_max=1))
+    good, bad = world.launch()
+    world.advance(world.now_ms + limits.BOOT_CHECK_MS)
+    check = CommandSettled(
+        command_id=world.fleet.commands[f"{bad.node_id}/check/1"].command_id, outcome=Succeeded()
+    )
+    world.run(AgentSaidHello(node_id=good.node_id, incarnation=1, shape=good.shape), check)
+    assert world.fleet.breakers["p/cloud"].stopped_at_ms == world.now_ms
+    world.check_calm()

@@ -7,10 +7,18 @@ tests/core/placing/test_scenarios_6_7.py. S-080 tells who gets a spare.
 from typing import Any
 
 from hostler.core.inputs import CordonNode, FullScan
+from hostler.core.replies import Refused
 from hostler.model import Pool
 from hostler.model.node import NodePhase
-from hostler.model.pool import Band, Offer
-from hostler.testing.builders import SMALL, a_job, a_pool, an_elastic_tier
+from hostler.model.pool import Band, Offer, SpareTarget
+from hostler.testing.builders import (
+    SMALL,
+    a_fixed_tier,
+    a_job,
+    a_node,
+    a_pool,
+    an_elastic_tier,
+)
 from tests.core.nodes.conftest import NewStable
 from tests.core.nodes.stable import Stable, a_launched_node
 
@@ -125,3 +133,43 @@ def test_s_125_a_spare_that_is_gone_without_a_word_is_found_out_and_replaced(
     assert world.now_ms <= gone_at_ms + 3 * 60_000
     assert world.node(first.node_id).is_machine_gone
     assert len(world.commands("launch_machine")) == 1
+
+
+GOLD, SILVER = SpareTarget(count=1, band=Band.GOLD), SpareTarget(count=1, band=Band.SILVER)
+
+
+def bands(world: Stable) -> list[Band | None]:
+    """Return for whom each spare is kept."""
+    return [node.spare_band for node in world.fleet.nodes.in_order() if node.is_spare]
+
+
+def test_each_band_has_a_target_of_its_own_and_golds_is_filled_first(stable: NewStable) -> None:
+    tier = an_elastic_tier(offers=(SMALL_OFFER,), node_count_max=1)
+    world = stable(a_pool(tiers=(tier,), spares=(GOLD, SILVER)))
+    world.boot()
+    assert bands(world) == [Band.GOLD], "there may be one machine only"
+    wider = an_elastic_tier(offers=(SMALL_OFFER,), node_count_max=2)
+    world.configure(a_pool(tiers=(wider,), spares=(GOLD, SILVER)))
+    world.boot()
+    assert bands(world) == [Band.GOLD, Band.SILVER]
+
+
+def test_what_one_band_has_too_many_of_another_gets(stable: NewStable) -> None:
+    tier = an_elastic_tier(offers=(SMALL_OFFER,))
+    world = stable(a_pool(tiers=(tier,), spares=(SpareTarget(count=2, band=Band.SILVER),)))
+    world.boot()
+    world.configure(a_pool(tiers=(tier,), spares=(GOLD, SILVER)))
+    assert sorted(bands(world), key=str) == [Band.GOLD, Band.SILVER]
+    assert world.commands("launch_machine") == []
+
+
+def test_own_machines_are_designated_by_band(stable: NewStable) -> None:
+    world = stable(a_pool(tiers=(a_fixed_tier(),), spares=(GOLD, SILVER)), a_node("n-900001"))
+    assert bands(world) == [Band.GOLD], "gold's debt is paid before silver's"
+
+
+def test_a_band_has_one_target(stable: NewStable) -> None:
+    world = stable(a_pool())
+    answer = world.configure(a_pool(spares=(GOLD, GOLD)))
+    assert isinstance(answer, Refused)
+    assert [each.path for each in answer.problems] == ["pools[0].spares[1].band"]

@@ -194,6 +194,15 @@ def test_many_nodes_falling_silent_at_once_are_held_back(stable: NewStable) -> N
     assert [world.node(each).health.value for each in ("n-2", "n-3")] == ["lost", "lost"]
 
 
+def test_the_brake_may_be_a_share_of_the_nodes(stable: NewStable) -> None:
+    names = [f"n-{n}" for n in range(5)]
+    world = stable(an_own_pool(), *(an_own_node(each) for each in names), lost_node_percent_max=40)
+    world.silence(*names)
+    world.advance(LOST_MS)
+    health = [node.health.value for node in world.fleet.nodes.in_order()]
+    assert health == ["lost", "lost", "suspect", "suspect", "suspect"]
+
+
 def test_an_operator_releases_the_brake_for_nodes_that_are_really_gone(stable: NewStable) -> None:
     """B67: the brake is released by an operator's word, but never before the fence is certain."""
     names = [f"n-{n}" for n in range(4)]

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from hostler.core.disruption import Hindrance, hindrance
+from hostler.api.convert.bundles import bundle
+from hostler.cli.protection_text import budgets_text
+from hostler.core.disruption import Hindrance, hindrance, standings
 from hostler.core.inputs import DrainNode
 from hostler.core.replies import Accepted, Refused
 from hostler.core.txn import Txn
@@ -201,3 +203,28 @@ def test_what_is_wrong_with_budgets_is_told() -> None:
     refused = world.configure(own_pool(), disruption_budgets=budgets)
     assert isinstance(refused, Refused)
     assert len(refused.problems) == 3
+
+
+def test_it_is_told_how_far_each_budget_is_used() -> None:
+    wide = DisruptionBudget(
+        name="show", labels={"team": "video"}, ready_count_min=2, windows=(SHOW,)
+    )
+    world = a_theatre(disruption_budgets=(wide,))
+    own = a_budget(unavailable_count_max=1)
+    world.submit("b1", replica_count=2, labels={"team": "video"}, disruption_budgets=(own,))
+    world.submit("b2", labels={"team": "video"})
+    world.become_ready("b1/main/0", "b2/main/0")
+    first, second = standings(world.fleet, world.bundle("b1"), world.now_ms)
+    assert (first.job, first.is_in_force, first.away, first.ready_count) == (
+        "main",
+        True,
+        ("b1/main/1",),
+        1,
+    )
+    assert (second.job, second.is_in_force, second.ready_count) == ("", False, 2)
+    (only,) = standings(world.fleet, world.bundle("b2"), 3 * HOUR_MS)
+    assert (only.budget.name, only.is_in_force) == ("show", True)
+    view = bundle(world.fleet, world.bundle("b1"), is_protection_told=True)
+    assert budgets_text(view) == (
+        "careful of main: 1 of 1 away; show of the fleet: 2 ready, 2 must be (not in force now)"
+    )

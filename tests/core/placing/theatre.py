@@ -28,7 +28,7 @@ from hostler.core.inputs import (
 from hostler.core.provided import without_provided
 from hostler.core.replies import Accepted, Refused
 from hostler.core.services import NodeService
-from hostler.model import Allocation, Bundle, Node, Pool, Replica, Rollout
+from hostler.model import Allocation, Bundle, Node, Pool, Replica, Rollout, TimeZone
 from hostler.model.allocation import EndCause, Ended
 from hostler.model.bundle import Job
 from hostler.model.node import NodePhase
@@ -216,11 +216,16 @@ class Theatre(World):
         node = self.fleet.nodes[node_id]
         self.run(SilenceNoticed(node_id=node.node_id, since_at_ms=self.now_ms))
 
-    def lose(self, node_id: str) -> None:
-        """Let a node be silent until it is given up."""
+    def lose(self, *node_ids: str) -> None:
+        """Let nodes be silent until they are given up."""
+        for node_id in node_ids:
+            self.fall_silent(node_id)
+        self.give_up()
+
+    def give_up(self) -> None:
+        """Let the clock run until whoever is silent is given up."""
         settings = self.fleet.settings
         assert settings is not None
-        self.fall_silent(node_id)
         self.advance(self.now_ms + settings.lost_after_ms)
 
     def drain(self, node_id: str, deadline_ms: int = 600_000, *, is_forced: bool = False) -> None:
@@ -236,7 +241,11 @@ class Theatre(World):
         ]
 
     def configure(
-        self, *pools: Pool, services: tuple[NodeService, ...] = (), **changes: Any
+        self,
+        *pools: Pool,
+        services: tuple[NodeService, ...] = (),
+        time_zones: tuple[TimeZone, ...] = (),
+        **changes: Any,
     ) -> Accepted | Refused:
         """Apply a configuration with these pools and the settings as they are, but for changes."""
         settings = self.fleet.settings
@@ -248,6 +257,7 @@ class Theatre(World):
             settings=FleetSettings(**{**kept, **changes}),
             pools=pools,
             services=services,
+            time_zones=time_zones,
         )
 
     def restart(self) -> Delta:

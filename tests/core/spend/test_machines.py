@@ -1,5 +1,8 @@
 """Machines in the books: from the provider's word of their start to its word of their end."""
 
+import pytest
+from msgspec.structs import replace
+
 from hostler.base.ids import CommandId, MachineId, NodeId
 from hostler.core.inputs import CommandFailed, CommandSettled, SilenceNoticed, Succeeded
 from hostler.core.machine_fact import MachineFact
@@ -28,6 +31,12 @@ def a_fact(node: Node, created_at_ms: int) -> MachineFact:
     )
 
 
+def list_of(world: Accounts, *facts: MachineFact) -> None:
+    """Let the provider answer with every machine that it has."""
+    (command_id,) = world.commands("list_machines")
+    world.succeed(command_id, *facts)
+
+
 def test_a_machine_costs_from_the_start_that_its_provider_tells(accounts: NewAccounts) -> None:
     world = accounts(a_pool(), now_ms=MAY_29)
     node = asked_for(world)
@@ -36,6 +45,28 @@ def test_a_machine_costs_from_the_start_that_its_provider_tells(accounts: NewAcc
     assert world.machine_ms() == 5_000
     world.advance(MAY_29 + 20_000)
     assert world.machine_ms() == 17_000
+
+
+@pytest.mark.parametrize("by", ["late launch", "list"])
+def test_a_machine_that_a_list_named_before_it_began_costs_from_its_beginning(
+    accounts: NewAccounts, by: str
+) -> None:
+    """As when a server dies between the two calls that make a container."""
+    world = accounts(a_pool(), now_ms=MAY_29)
+    node = asked_for(world)
+    (launch,) = world.commands("launch_machine")
+    created, began = MAY_29 + 3_000, MAY_29 + 19_000
+    world.run(at_ms=MAY_29 + 18_000)
+    list_of(world, a_fact(node, created))
+    assert world.machine_ms() == 15_000
+    fact = replace(a_fact(node, created), started_at_ms=began)
+    world.now_ms = MAY_29 + 20_000
+    if by == "list":
+        world.advance(MAY_29 + 80_000)
+        list_of(world, fact)
+    else:
+        world.run(CommandSettled(command_id=CommandId(launch), outcome=Succeeded(machines=(fact,))))
+    assert world.machine_ms() == world.now_ms - began
 
 
 def test_a_machine_ends_when_its_provider_says_it_did(accounts: NewAccounts) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from hostler.agent.core import configs, roles
 from hostler.agent.core.effects import (
     KillProcess,
     KillSupervisor,
@@ -13,9 +14,11 @@ from hostler.agent.core.effects import (
 )
 from hostler.agent.core.inputs import (
     AllocationKey,
+    ConfigWritten,
     FoundAllocation,
     ProcessSeen,
     ProcessView,
+    RoleWritten,
     SupervisorFailed,
     SupervisorLost,
     SupervisorStarted,
@@ -26,15 +29,23 @@ from hostler.agent.core.state import (
     ALLOCATION_LIFECYCLE,
     Allocation,
     AllocationTrigger,
+    ConfigState,
     ProbeState,
     Stop,
 )
 from hostler.agent.core.turn import Turn, bury
-from hostler.wire.agent import StartAllocation, StopAllocation
+from hostler.wire.agent import (
+    AssignRole,
+    ConfigureAllocation,
+    StartAllocation,
+    StopAllocation,
+)
 from hostler.wire.work import AllocationPhase, EndCause, Ended
 
 
-def asked(turn: Turn, command: StartAllocation | StopAllocation) -> None:
+def asked(
+    turn: Turn, command: StartAllocation | ConfigureAllocation | AssignRole | StopAllocation
+) -> None:
     """Obey, unless the one who asks has been superseded."""
     if command.node_epoch < turn.state.node_epoch:
         turn.answer(command.command_id, "refused", "node_epoch_stale", "a newer epoch is known")
@@ -43,6 +54,10 @@ def asked(turn: Turn, command: StartAllocation | StopAllocation) -> None:
     match command:
         case StartAllocation():
             _start(turn, command)
+        case ConfigureAllocation():
+            configs.asked(turn, command)
+        case AssignRole():
+            roles.asked(turn, command)
         case StopAllocation():
             _stop(turn, command)
 
@@ -79,6 +94,7 @@ def _start(turn: Turn, command: StartAllocation) -> None:
         start=command,
         phase_since_at_ms=turn.now_ms,
         probe=ProbeState(),
+        config=ConfigState(),
         start_command_ids=[command.command_id],
     )
     state.allocations[key] = allocation
@@ -151,6 +167,7 @@ def adopt(turn: Turn, found: Sequence[FoundAllocation]) -> None:
             is_durable=True,
             launched_at_ms=turn.now_ms,
             probe=ProbeState(),
+            config=ConfigState(written=each.config_written),
         )
         turn.state.allocations[key] = allocation
         if each.process is not None:
@@ -163,9 +180,15 @@ def adopt(turn: Turn, found: Sequence[FoundAllocation]) -> None:
 
 
 def process_changed(
-    turn: Turn, each: SupervisorStarted | SupervisorFailed | SupervisorLost | ProcessSeen
+    turn: Turn,
+    each: SupervisorStarted
+    | SupervisorFailed
+    | SupervisorLost
+    | ProcessSeen
+    | ConfigWritten
+    | RoleWritten,
 ) -> None:
-    """Take in what is known about a supervised process."""
+    """Take in what is known about a supervised process, and about what it works by."""
     allocation = turn.state.allocations.get(each.key)
     if allocation is None or allocation.is_ended:
         return
@@ -176,6 +199,10 @@ def process_changed(
             _end(turn, allocation, Ended(cause=EndCause.START_FAILED, message=each.message))
         case SupervisorLost():
             _lose(turn, allocation)
+        case ConfigWritten():
+            configs.written(turn, allocation, each)
+        case RoleWritten():
+            roles.written(turn, allocation, each)
         case ProcessSeen():
             _become_durable(turn, allocation)
             _see(turn, allocation, each.process)
@@ -256,6 +283,7 @@ def _see(turn: Turn, allocation: Allocation, process: ProcessView) -> None:
     allocation.pid = process.pid if process.end is None else None
     allocation.started_at_ms = process.started_at_ms
     allocation.probe.is_notified = process.is_ready
+    allocation.config.applied = process.config_applied
     if allocation.phase is AllocationPhase.STARTING and process.pid is not None:
         since_at_ms = turn.now_ms if process.started_at_ms is None else process.started_at_ms
         allocation.running_since_at_ms = min(turn.now_ms, since_at_ms)
@@ -308,6 +336,9 @@ def _end(turn: Turn, allocation: Allocation, ended: Ended) -> None:
 
 def _become_durable(turn: Turn, allocation: Allocation) -> None:
     allocation.is_durable = True
+    if allocation.start.config is not None:
+        written = max(allocation.config.written, allocation.start.config.number)
+        allocation.config.written = written
     for command_id in allocation.start_command_ids:
         turn.answer(command_id)
     allocation.start_command_ids = []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from hostler.agent.core.inputs import AllocationKey, LeaseKey
 from hostler.wire.agent import AgentMessage, ExecInput, ExecStart, StartAllocation
-from hostler.wire.work import ExecReadiness, HttpReadiness, TcpReadiness
+from hostler.wire.work import Config, ExecReadiness, HttpReadiness, TcpReadiness
 
 
 class SendMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +59,21 @@ class KillSupervisor(msgspec.Struct, frozen=True, kw_only=True):
     key: AllocationKey
 
 
+class WriteConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Put the configuration into the folder and have the job told. Leads to `ConfigWritten`."""
+
+    key: AllocationKey
+    config: Config
+
+
+class WriteRole(msgspec.Struct, frozen=True, kw_only=True):
+    """Put the role into the folder. Leads to `RoleWritten`."""
+
+    key: AllocationKey
+    role: str
+    term: int
+
+
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
     """Try the readiness check once. Leads to `ProbeAnswered`."""
 
@@ -71,6 +86,13 @@ class RememberReady(msgspec.Struct, frozen=True, kw_only=True):
     """Note for the next life that this was ready."""
 
     key: AllocationKey
+
+
+class TellNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """Let every job on this machine read that it is about to be taken back."""
+
+    kind: Literal["rebalance", "terminate"]
+    ends_at_ms: int
 
 
 class RememberAuthority(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,8 +175,11 @@ Effect: TypeAlias = (
     | StopProcess
     | KillProcess
     | KillSupervisor
+    | WriteConfig
+    | WriteRole
     | Probe
     | RememberReady
+    | TellNotice
     | RememberAuthority
     | RemoveFolder
     | StartExec

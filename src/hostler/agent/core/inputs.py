@@ -45,6 +45,8 @@ class ProcessView(msgspec.Struct, frozen=True, kw_only=True):
     """By `sd_notify`."""
     is_stopping: bool = False
     """A stop was begun."""
+    config_applied: int = 0
+    """Number of the configuration that the job said it works by."""
     end: ProcessEnd | None = None
 
 
@@ -58,6 +60,8 @@ class FoundAllocation(msgspec.Struct, frozen=True, kw_only=True):
     """Its supervisor is alive. When it is not, and the process has no end, the job is gone too."""
     was_ready: bool
     """It had been ready in an earlier life."""
+    config_written: int = 0
+    """Number of the configuration in its folder."""
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,6 +136,22 @@ class ProcessSeen(msgspec.Struct, frozen=True, kw_only=True):
     process: ProcessView
 
 
+class ConfigWritten(msgspec.Struct, frozen=True, kw_only=True):
+    """A configuration was put into an allocation's folder, or could not be."""
+
+    key: AllocationKey
+    number: int
+    problem: str | None = None
+
+
+class RoleWritten(msgspec.Struct, frozen=True, kw_only=True):
+    """A role was put into an allocation's folder, or could not be."""
+
+    key: AllocationKey
+    term: int
+    problem: str | None = None
+
+
 class ProbeAnswered(msgspec.Struct, frozen=True, kw_only=True):
     """A readiness probe has a result."""
 
@@ -181,6 +201,8 @@ Input: TypeAlias = (
     | SupervisorFailed
     | SupervisorLost
     | ProcessSeen
+    | ConfigWritten
+    | RoleWritten
     | ProbeAnswered
     | ExecFinished
     | LogsFinished

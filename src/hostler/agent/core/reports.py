@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hostler.agent.core.effects import TellNotice
 from hostler.agent.core.inputs import InventoryRead, NoticeRead
 from hostler.agent.core.state import LinkPhase, Notice
 from hostler.agent.core.turn import Turn
@@ -37,6 +38,7 @@ def _noticed(turn: Turn, read: NoticeRead) -> None:
     if is_news:
         state.notice = notice
         state.link.is_notice_told = False
+        turn.do(TellNotice(kind=notice.kind, ends_at_ms=notice.ends_at_ms))
 
 
 def advance(turn: Turn) -> None:

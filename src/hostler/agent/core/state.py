@@ -10,7 +10,14 @@ import msgspec
 from hostler.agent.core.inputs import AllocationKey, LeaseKey
 from hostler.base.lifecycle import Lifecycle
 from hostler.wire.agent import CommandAnswered, ExecStart, StartAllocation
-from hostler.wire.work import AllocationPhase, AllocationReport, EndCause, Ended, Inventory
+from hostler.wire.work import (
+    AllocationPhase,
+    AllocationReport,
+    Config,
+    EndCause,
+    Ended,
+    Inventory,
+)
 
 
 class AllocationTrigger(StrEnum):
@@ -83,6 +90,20 @@ class ProbeState(msgspec.Struct, kw_only=True):
     """The job said `READY=1`."""
 
 
+class ConfigState(msgspec.Struct, kw_only=True):
+    """Which configuration one allocation has, and which it is to have. Numbers; 0 is none."""
+
+    written: int = 0
+    applied: int = 0
+    """By the job's word."""
+    wanted: Config | None = None
+    """A later one than `written`."""
+    under_way: int = 0
+    """`WriteConfig` was given out for it."""
+    number_by_command_id: dict[str, int] = {}
+    """Commands to be answered once that number, or a later one, is written."""
+
+
 class Allocation(msgspec.Struct, kw_only=True):
     """One allocation, as long as its folder is there."""
 
@@ -103,6 +124,11 @@ class Allocation(msgspec.Struct, kw_only=True):
     probe: ProbeState
     stop: Stop | None = None
     ended: Ended | None = None
+    config: ConfigState
+    role_term: int = 0
+    """Of the role that was last given out to be written; what it was started with is 0."""
+    role_command_ids: dict[str, int] = {}
+    """Terms by the commands that are to be answered once that one, or a later one, is written."""
     start_command_ids: list[str] = []
     """Starts to be answered once durable."""
     stop_command_ids: list[str] = []
@@ -124,6 +150,8 @@ class Allocation(msgspec.Struct, kw_only=True):
             at_ms=self.phase_since_at_ms,
             started_at_ms=self.started_at_ms,
             pid=self.pid,
+            config_written=self.config.written,
+            config_applied=min(self.config.applied, self.config.written),
             ended=self.ended,
         )
 

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from hostler.agent.core import allocations, authority, closing, leases, logs, readiness, reports
+from hostler.agent.core import (
+    allocations,
+    authority,
+    closing,
+    configs,
+    leases,
+    logs,
+    readiness,
+    reports,
+)
 from hostler.agent.core.effects import GiveCredit
 from hostler.agent.core.inputs import (
+    ConfigWritten,
     ExecFinished,
     Input,
     InventoryRead,
@@ -19,6 +29,7 @@ from hostler.agent.core.inputs import (
     NoticeRead,
     ProbeAnswered,
     ProcessSeen,
+    RoleWritten,
     SessionLost,
     Started,
     StopAsked,
@@ -29,7 +40,9 @@ from hostler.agent.core.inputs import (
 from hostler.agent.core.state import AgentState
 from hostler.agent.core.turn import Answer, Turn
 from hostler.wire.agent import (
+    AssignRole,
     CancelStream,
+    ConfigureAllocation,
     EndLease,
     ExecInput,
     ExecSignal,
@@ -53,6 +66,7 @@ def step(state: AgentState, inputs: Sequence[Input], now_ms: int) -> Answer:
         _absorb(turn, each)
     authority.advance(turn)
     allocations.advance(turn)
+    configs.advance(turn)
     readiness.advance(turn)
     leases.advance(turn)
     reports.advance(turn)
@@ -75,7 +89,14 @@ def _absorb(turn: Turn, each: Input) -> None:
             authority.link_changed(turn, each)
         case InventoryRead() | NoticeRead():
             reports.machine_read(turn, each)
-        case SupervisorStarted() | SupervisorFailed() | SupervisorLost() | ProcessSeen():
+        case (
+            SupervisorStarted()
+            | SupervisorFailed()
+            | SupervisorLost()
+            | ProcessSeen()
+            | ConfigWritten()
+            | RoleWritten()
+        ):
             allocations.process_changed(turn, each)
         case ProbeAnswered():
             readiness.probe_answered(turn, each)
@@ -93,7 +114,7 @@ def _absorb_message(turn: Turn, message: ServerMessage) -> None:
     match message:
         case Welcome() | Refused() | HeartbeatAck():
             authority.heard(turn, message)
-        case StartAllocation() | StopAllocation():
+        case StartAllocation() | ConfigureAllocation() | AssignRole() | StopAllocation():
             allocations.asked(turn, message)
         case ExecStart() | ExecInput() | ExecSignal() | EndLease():
             leases.asked(turn, message)

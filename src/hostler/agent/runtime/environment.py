@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from hostler.agent.runtime import configs
 from hostler.base.errors import Rejected
 from hostler.wire.agent import ExecStart, StartAllocation
 from hostler.wire.work import Launch
@@ -47,12 +48,18 @@ class NodeIdentity(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
+ROLE_FILE: Final = "role"
+"""In an allocation's folder: the role that it has now."""
+
+
 def work_folder(folder: Path) -> Path:
     """Where a job runs: beside the supervisor's files, not among them."""
     return folder / "work"
 
 
-def of_allocation(start: StartAllocation, folder: Path, node: NodeIdentity) -> dict[str, str]:
+def of_allocation(
+    start: StartAllocation, folder: Path, node: NodeIdentity, *, notice: Path
+) -> dict[str, str]:
     """Make the environment of an allocation.
 
     Raises:
@@ -70,6 +77,9 @@ def of_allocation(start: StartAllocation, folder: Path, node: NodeIdentity) -> d
         "HOSTLER_EPOCH": str(start.epoch),
         "HOSTLER_POOL": who.pool,
         "HOSTLER_TIER": who.tier,
+        "HOSTLER_ROLE_FILE": str(folder / ROLE_FILE),
+        "HOSTLER_CONFIG": str(folder / configs.NAME),
+        "HOSTLER_NOTICE": str(notice),
         ALLOCATION_MARK: str(work_folder(folder)),
     }
     for kind, ids in launch.devices.items():

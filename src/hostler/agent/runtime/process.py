@@ -24,21 +24,24 @@ import structlog
 
 from hostler.agent.core.inputs import (
     AllocationKey,
+    ConfigWritten,
     FoundAllocation,
     Input,
     ProcessSeen,
     ProcessView,
+    RoleWritten,
     SupervisorFailed,
     SupervisorLost,
     SupervisorStarted,
 )
 from hostler.agent.folder import DataFolder, write_whole
-from hostler.agent.runtime import environment, supervised
+from hostler.agent.runtime import configs, environment, reloads, supervised
 from hostler.agent.runtime.environment import NodeIdentity
 from hostler.agent.strays import ROUND_S, ROUNDS_MAX, kill_marked
 from hostler.agent.tasks import Tasks
 from hostler.base.errors import Rejected
 from hostler.wire.agent import StartAllocation
+from hostler.wire.work import Config
 
 LOG: Final = structlog.get_logger("hostler.agent.process")
 
@@ -56,6 +59,7 @@ class _Held:
         self.folder = folder
         self.pidfd = -1
         self.seen: ProcessView | None = None
+        self.teller: asyncio.Task[None] | None = None
 
 
 class ProcessRuntime:
@@ -126,10 +130,12 @@ class ProcessRuntime:
                     process=held.seen,
                     is_supervised=is_supervised,
                     was_ready=(folder / "ready").exists(),
+                    config_written=configs.number_of(folder),
                 )
             )
             # It may have been told to stop while nobody was there to poke it.
             self._poke(held)
+            self._tell(held)
         return found
 
     def folder(self, key: AllocationKey) -> Path:
@@ -141,7 +147,7 @@ class ProcessRuntime:
         folder = self.folder(key)
         body = (folder / "start.json").read_bytes()
         start = msgspec.json.decode(body, type=StartAllocation)
-        return environment.of_allocation(start, folder, self._node)
+        return self._environment(start, folder)
 
     def start(self, key: AllocationKey, start: StartAllocation) -> None:
         """Write the start down and start a supervisor for it."""
@@ -171,6 +177,36 @@ class ProcessRuntime:
             LOG.warning("stop not written", allocation=key.allocation_id, error=str(error))
         self._poke(held)
 
+    def configure(self, key: AllocationKey, config: Config) -> None:
+        """Put a new configuration into the folder, and have the job told as it wishes."""
+        held = self._hold(key)
+        try:
+            configs.write(held.folder, config)
+            if config.signal is not None:
+                reloads.note(held.folder, config.signal)
+        except OSError as error:
+            LOG.warning("config not written", allocation=key.allocation_id, error=str(error))
+            problem = error.strerror or str(error)
+            self._post(ConfigWritten(key=key, number=config.number, problem=problem))
+            return
+        self._tell(held)
+        self._post(ConfigWritten(key=key, number=config.number))
+
+    def assign_role(self, key: AllocationKey, role: str, term: int) -> None:
+        """Let the job read another role in its file."""
+        problem = None
+        try:
+            write_whole(self.folder(key) / environment.ROLE_FILE, f"{role}\n".encode())
+        except OSError as error:
+            LOG.warning("role not written", allocation=key.allocation_id, error=str(error))
+            problem = error.strerror or str(error)
+        self._post(RoleWritten(key=key, term=term, problem=problem))
+
+    def _tell(self, held: _Held) -> None:
+        """Begin to tell a job of its new configuration, unless that is under way."""
+        if held.teller is None or held.teller.done():
+            held.teller = self._tasks.start(reloads.tell(held.folder))
+
     def kill_supervisor(self, key: AllocationKey) -> None:
         """Kill a supervisor that does not do its work, and whatever it held."""
         held = self._hold(key)
@@ -196,12 +232,19 @@ class ProcessRuntime:
             self._release(held)
         self._tasks.start(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
 
+    def _environment(self, start: StartAllocation, folder: Path) -> dict[str, str]:
+        return environment.of_allocation(start, folder, self._node, notice=self._data.notice)
+
     def _prepare(self, folder: Path, start: StartAllocation) -> None:
-        env = environment.of_allocation(start, folder, self._node)
+        env = self._environment(start, folder)
         argv = [environment.substitute(each, env) for each in start.launch.argv]
         cwd = environment.work_folder(folder)
         for each in (cwd, folder / "tmp"):
             each.mkdir(mode=0o750, parents=True, exist_ok=True)
+        if start.config is not None:
+            configs.write(folder, start.config)
+        role = start.launch.identity.role
+        write_whole(folder / environment.ROLE_FILE, f"{role}\n".encode())
         write_whole(folder / "start.json", msgspec.json.encode(start), mode=0o600)
         authority = self._data.authority
         supervised.write_launch(

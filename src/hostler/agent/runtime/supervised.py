@@ -18,6 +18,9 @@ from hostler.wire.work import Launch
 
 AGENT_SOCKET_FROM_FOLDER: Final = "../../agent.sock"
 
+DIGITS_MAX: Final = 18
+"""Of a number that a job may say; records hold 64 bits."""
+
 _FLOCK: Final = struct.Struct("hhqqi")
 """`struct flock` of 64-bit Linux: type, whence, start, length, pid."""
 
@@ -68,11 +71,9 @@ def write_command(folder: Path, stop_signal: str, grace_ms: int) -> None:
 
 def read_state(folder: Path) -> ProcessView | None:
     """Read what a supervisor has told; `None` when it has not told anything."""
-    try:
-        text = (folder / "state").read_text(encoding="utf-8")
-    except FileNotFoundError:
+    said = _said(folder)
+    if said is None:
         return None
-    said = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
     def number(name: str) -> int | None:
         return int(said[name]) if name in said else None
@@ -93,8 +94,30 @@ def read_state(folder: Path) -> ProcessView | None:
         started_at_ms=number("started_at_ms"),
         is_ready=said.get("is_ready") == "1",
         is_stopping="is_stopping" in said,
+        config_applied=_count(said.get("config_applied", "")),
         end=end,
     )
+
+
+def main_process(folder: Path) -> tuple[int, int] | None:
+    """Read the pid of a job's main process and its start in ticks; `None` while there is none."""
+    said = _said(folder)
+    if said is None or "pid_start_ticks" not in said or "ended_at_ms" in said:
+        return None
+    return int(said["pid"]), int(said["pid_start_ticks"])
+
+
+def _said(folder: Path) -> dict[str, str] | None:
+    try:
+        text = (folder / "state").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
+def _count(text: str) -> int:
+    """Read a number that a job wrote; what is none says nothing."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else 0
 
 
 def holder_pid(folder: Path) -> int | None:

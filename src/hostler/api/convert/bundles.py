@@ -7,21 +7,29 @@ from collections import Counter
 import msgspec
 
 from hostler.api.convert.shapes import match, requirement
+from hostler.base.encoding import encode
+from hostler.core.disruption import standings
 from hostler.core.explain.waiting import why_pending
 from hostler.core.fleet import Fleet
+from hostler.core.holds import configure_command_id
 from hostler.core.protection import Protection, protection_of
+from hostler.core.rollout import config_of
 from hostler.core.waiting import why_in_line
 from hostler.model import Allocation, Bundle, Replica, Rollout
 from hostler.model.allocation import AllocationPhase
 from hostler.model.constraint import Affinity, NodeRule, SpreadRule
+from hostler.model.launch import JobConfig
 from hostler.model.replica import Claim, ReplicaPhase
 from hostler.wire.http import (
     AffinityView,
     AllocationView,
+    BudgetStateView,
     BundleView,
     ClaimView,
     EndedView,
     HurtView,
+    JobConfigProgressView,
+    JobConfigView,
     JobView,
     NodeRuleView,
     PreemptedView,
@@ -32,6 +40,21 @@ from hostler.wire.http import (
 )
 
 _DESIRED_NOT = (ReplicaPhase.DORMANT, ReplicaPhase.STOPPING, ReplicaPhase.ENDED)
+
+
+def _budgets(fleet: Fleet, record: Bundle) -> list[BudgetStateView]:
+    return [
+        BudgetStateView(
+            name=each.budget.name,
+            job=each.job,
+            is_in_force=each.is_in_force,
+            unavailable_count_max=each.budget.unavailable_count_max,
+            ready_count_min=each.budget.ready_count_min,
+            away=list(each.away),
+            ready_count=each.ready_count,
+        )
+        for each in standings(fleet, record, fleet.now_ms)
+    ]
 
 
 def bundle(fleet: Fleet, record: Bundle, *, is_protection_told: bool = False) -> BundleView:
@@ -52,11 +75,13 @@ def bundle(fleet: Fleet, record: Bundle, *, is_protection_told: bool = False) ->
         backup_apart=None if record.backup_apart is None else _spread(record.backup_apart),
         is_colocated=record.is_colocated,
         is_protection_required=record.is_protection_required,
+        is_backup_promoted=record.is_backup_promoted,
         protection=(
             protection(protection_of(fleet, record.bundle_id, fleet.now_ms))
             if is_protection_told
             else None
         ),
+        disruption_budgets=_budgets(fleet, record) if is_protection_told else None,
         labels=dict(record.labels),
         generation=record.generation,
         phase=record.phase,
@@ -76,6 +101,7 @@ def bundle(fleet: Fleet, record: Bundle, *, is_protection_told: bool = False) ->
                 argv=list(job.launch.argv),
                 readiness=str(type(job.launch.readiness).__struct_config__.tag),
                 disconnect=job.launch.disconnect,
+                config=None if job.config is None else _config(job.config),
             )
             for job in record.jobs
         ],
@@ -87,6 +113,30 @@ def bundle(fleet: Fleet, record: Bundle, *, is_protection_told: bool = False) ->
         ),
         pending_count=phases.count(ReplicaPhase.PENDING) + phases.count(ReplicaPhase.BACKING_OFF),
         failed_count=phases.count(ReplicaPhase.BROKEN) + phases.count(ReplicaPhase.DROPPED),
+    )
+
+
+def _config(record: JobConfig) -> JobConfigView:
+    return JobConfigView(
+        generation=record.generation,
+        size_bytes=len(encode((record.values_json, record.files))),
+        files=sorted(record.files),
+        signal=record.signal,
+    )
+
+
+def _config_progress(fleet: Fleet, placed: Allocation) -> JobConfigProgressView | None:
+    config = config_of(fleet, placed)
+    wanted = placed.config_written if config is None else config.generation
+    if not wanted:
+        return None
+    command = fleet.commands.get(configure_command_id(placed))
+    failure = "" if command is None else command.last_message or command.last_code
+    return JobConfigProgressView(
+        wanted=wanted,
+        written=placed.config_written,
+        applied=placed.config_applied,
+        problem=failure,
     )
 
 
@@ -182,6 +232,7 @@ def replica(fleet: Fleet, record: Replica) -> ReplicaView:
         allocation_id=placed.allocation_id if placed else None,
         allocation_phase=placed.phase if placed else None,
         node_id=placed.node_id if placed else None,
+        config=None if placed is None else _config_progress(fleet, placed),
         degraded_by=list(placed.degraded_by) if placed else [],
         claim=None if record.claim is None else _claim(record.claim),
         preempted=None
@@ -228,6 +279,8 @@ def allocation(record: Allocation) -> AllocationView:
         created_at_ms=record.created_at_ms,
         started_at_ms=record.started_at_ms,
         ready_at_ms=record.ready_at_ms,
+        config_written=record.config_written,
+        config_applied=record.config_applied,
         stop_reason=record.stop_reason,
         ended=None
         if record.ended is None

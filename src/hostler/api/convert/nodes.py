@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hostler.api.convert.maintenance import on_node
 from hostler.api.convert.shapes import shape
+from hostler.core.consolidation import moves_of, words
 from hostler.core.fleet import Fleet
 from hostler.core.keys import tier_key
 from hostler.core.machine_commands import stop_command_id
@@ -18,6 +20,7 @@ from hostler.wire.http import (
     BootFailureView,
     CleanUpView,
     ClosingView,
+    ConsolidationView,
     CordonView,
     DrainView,
     LaunchFailureView,
@@ -28,6 +31,7 @@ from hostler.wire.http import (
     OfferView,
     PoolView,
     QuarantineView,
+    SpareTargetView,
     StopView,
     TenantView,
     TierView,
@@ -40,6 +44,15 @@ def notes(fleet: Fleet, key: str) -> list[NoteView]:
         NoteView(by=by, reason=note.reason, detail=note.detail, since_at_ms=note.since_at_ms)
         for by, note in sorted(fleet.notes.get(key, {}).items())
     ]
+
+
+def _node_notes(fleet: Fleet, record: Node) -> list[NoteView]:
+    """Show the same of a node, with why its machine is not saved, or is."""
+    found = [
+        NoteView(by="consolidating", reason=one.reason, detail=one.detail, since_at_ms=since_at_ms)
+        for one, since_at_ms in words(fleet, record, fleet.now_ms)
+    ]
+    return [*found, *notes(fleet, record.node_id)]
 
 
 def _clean_up(record: CleanUp | None) -> CleanUpView | None:
@@ -179,6 +192,7 @@ def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
         drain=None if drain is None else _drain(fleet, record, drain),
         quarantine=_quarantine(record.quarantine),
         notice=_notice(record.notice),
+        maintenance=on_node(record.maintenance),
         retire_reason=record.retire_reason,
         is_spare=record.is_spare,
         spare_band=record.spare_band,
@@ -191,8 +205,33 @@ def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
         last_clean_up=_clean_up(record.last_clean_up),
         idle_since_at_ms=record.idle_since_at_ms,
         stop=_stop(fleet, record),
-        notes=notes(fleet, record.node_id),
+        notes=_node_notes(fleet, record),
     )
+
+
+def _consolidation(fleet: Fleet, record: Pool) -> ConsolidationView | None:
+    policy, state = record.consolidation, fleet.consolidations.get(record.name)
+    if policy is None or state is None:
+        return None
+    return ConsolidationView(
+        node_id=state.node_id,
+        begun_at_ms=None if state.node_id is None else state.begun_at_ms,
+        look_at_ms=state.look_at_ms,
+        move_count=len(moves_of(state, policy, fleet.now_ms)),
+        move_count_max=policy.move_count_max,
+        used_percent_max=policy.used_percent_max,
+    )
+
+
+def _spares(fleet: Fleet, record: Pool) -> list[SpareTargetView]:
+    keys = fleet.index.nodes_spare.keys(record.name)
+    bands = [fleet.nodes[key].spare_band for key in keys]
+    return [
+        SpareTargetView(
+            band=target.band, count=target.count, present_count=bands.count(target.band)
+        )
+        for target in record.spares
+    ]
 
 
 def pool(fleet: Fleet, record: Pool) -> PoolView:
@@ -224,9 +263,10 @@ def pool(fleet: Fleet, record: Pool) -> PoolView:
         replacing_count=sum(
             index.nodes_to_replace.count(replaceable_key(record.name, how)) for how in Replaceable
         ),
+        consolidation=_consolidation(fleet, record),
         age_ms_max=record.age_ms_max,
         spare_count=record.spare_count,
-        spare_band=record.spare_band,
+        spares=_spares(fleet, record),
         slot_count=record.slot_count,
         node_count=index.nodes_by_pool.count(record.name),
         starting_count=in_phase(NodePhase.REQUESTED) + in_phase(NodePhase.STARTING),

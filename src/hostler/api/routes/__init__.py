@@ -3,12 +3,14 @@
 from hostler.api.routes import (
     agents,
     allocations,
+    audit,
     bundles,
     configuration,
     events,
     execs,
     explanations,
     leases,
+    life,
     nodes,
     plans,
     pools,
@@ -35,6 +37,8 @@ ROUTES = [
     *tokens.ROUTES,
     *spend.ROUTES,
     *events.ROUTES,
+    *audit.ROUTES,
+    *life.ROUTES,
     *agents.ROUTES,
 ]
 """Every handler of the API."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from litestar import Response, post, websocket
 
 from hostler.api.auth import DEVELOPER, authorize, bearer_of, by_secret, is_door_open
-from hostler.api.context import Api, api_of
+from hostler.api.context import Api, Caller, api_of
 from hostler.api.errors import Denied, HttpRequest
 from hostler.api.gateway import common, record_of, submit
 from hostler.api.http import Operation, answer, body_of, described
@@ -25,7 +25,7 @@ from hostler.wire.agent import AGENT_JOIN_PATH, AGENT_LINK_PATH, JoinRequest, Jo
 class _Place(NamedTuple):
     """What a join token is good for."""
 
-    principal: str
+    caller: Caller
     node_id: NodeId | None
     pool: str
     tier: str
@@ -55,7 +55,7 @@ async def join(request: HttpRequest) -> Response[bytes]:
             tier=place.tier,
             machine_id=None if asked.machine_id is None else MachineId(asked.machine_id),
             hostname=asked.hostname,
-            **common(request, place.principal),
+            **common(request, place.caller),
         ),
     )
     node = record_of(api, Node, accepted.subject_id)
@@ -72,17 +72,18 @@ def _place(api: Api, asked: JoinRequest) -> _Place:
     if asked.join_token is None:
         if not is_door_open(api):
             raise Denied(401, "unauthorized", "joining needs a token: `hostler token create`")
-        return _Place(DEVELOPER.principal, None, asked.pool or "", asked.tier or "")
+        return _Place(DEVELOPER, None, asked.pool or "", asked.tier or "")
     launched = api.engine.keys.verify_join_token(asked.join_token)
     if launched is not None:
         node = api.engine.peek(Node.KIND, launched.node_id)
         if isinstance(node, Node) and node.epoch != launched.epoch:
             raise Denied(401, "token_expired", "this join token is of an older epoch of its node")
-        return _Place(f"agent:{launched.node_id}", launched.node_id, "", "")
+        agent = Caller(principal=f"agent:{launched.node_id}", role=Role.AGENT)
+        return _Place(agent, launched.node_id, "", "")
     caller = by_secret(api, asked.join_token)
     if caller.role is not Role.AGENT:
         raise Denied(403, "forbidden", "joining needs a token with the role agent")
-    return _Place(caller.principal, None, caller.pool, caller.tier)
+    return _Place(caller, None, caller.pool, caller.tier)
 
 
 @websocket(AGENT_LINK_PATH)
@@ -93,6 +94,7 @@ async def link(socket: AnySocket) -> None:
         await authorize(socket)
         credential = _credential(api, socket)
     except HostlerError as error:
+        api.refusals.note(socket, error)
         await connection.deny(error)
         return
     await serve_agent(api.links, connection, credential)

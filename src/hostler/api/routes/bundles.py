@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from litestar import Response, delete, get, post
+from msgspec.structs import replace
 
 from hostler.api.context import Api, api_of, caller_of
 from hostler.api.convert import bundles as views
@@ -57,6 +58,11 @@ async def _view(api: Api, bundle_id: str) -> BundleView:
             statuses=(404, 409),
             parameters=(
                 Parameter("at", "integer", "Only what was planned at this revision; else a 409."),
+                Parameter(
+                    "if_generation",
+                    "integer",
+                    "Only if the bundle is at this generation (0: is not there); else a 409.",
+                ),
             ),
         )
     ),
@@ -64,11 +70,12 @@ async def _view(api: Api, bundle_id: str) -> BundleView:
 async def submit_one(request: HttpRequest) -> Response[bytes]:
     """Answers 200 when nothing had to be changed."""
     api, caller = api_of(request), caller_of(request)
-    document = await bundle_document(request)
-    submission = submit_bundle(
-        document, now_ms=api.engine.clock.now_ms(), **common(request, caller.principal)
+    document, query = await bundle_document(request), Query(request)
+    submission = replace(
+        submit_bundle(document, now_ms=api.engine.clock.now_ms(), **common(request, caller)),
+        if_generation=query.number("if_generation", most=REVISION_MAX),
     )
-    at = Query(request).number("at", most=REVISION_MAX)
+    at = query.number("at", most=REVISION_MAX)
     if at is None:
         accepted = await submit(api, submission)
     else:
@@ -131,9 +138,7 @@ async def delete_one(request: HttpRequest) -> Response[bytes]:
     bundle_id = path_text(request, "bundle_id")
     api, caller = api_of(request), caller_of(request)
     before = await _view(api, bundle_id)
-    await submit(
-        api, DeleteBundle(bundle_id=BundleId(bundle_id), **common(request, caller.principal))
-    )
+    await submit(api, DeleteBundle(bundle_id=BundleId(bundle_id), **common(request, caller)))
     found = api.engine.peek(Bundle.KIND, bundle_id)
     return answer(before if found is None else await _after(api, bundle_id, before), 202)
 
@@ -166,7 +171,7 @@ async def start_job(request: HttpRequest) -> Response[bytes]:
     api, caller = api_of(request), caller_of(request)
     await submit(
         api,
-        StartJob(bundle_id=BundleId(bundle_id), job=job, **common(request, caller.principal)),
+        StartJob(bundle_id=BundleId(bundle_id), job=job, **common(request, caller)),
     )
     return answer(await _view(api, bundle_id))
 
@@ -189,7 +194,7 @@ async def stop_job(request: HttpRequest) -> Response[bytes]:
     api, caller = api_of(request), caller_of(request)
     await submit(
         api,
-        StopJob(bundle_id=BundleId(bundle_id), job=job, **common(request, caller.principal)),
+        StopJob(bundle_id=BundleId(bundle_id), job=job, **common(request, caller)),
     )
     return answer(await _view(api, bundle_id))
 
@@ -209,9 +214,7 @@ async def reset_one(request: HttpRequest) -> Response[bytes]:
     """Restart histories and avoided nodes go; broken and dropped replicas are placed again."""
     bundle_id = path_text(request, "bundle_id")
     api, caller = api_of(request), caller_of(request)
-    await submit(
-        api, ResetBundle(bundle_id=BundleId(bundle_id), **common(request, caller.principal))
-    )
+    await submit(api, ResetBundle(bundle_id=BundleId(bundle_id), **common(request, caller)))
     return answer(await _view(api, bundle_id))
 
 
@@ -290,7 +293,7 @@ async def reset_replica(request: HttpRequest) -> Response[bytes]:
         ResetBundle(
             bundle_id=BundleId(path_text(request, "bundle_id")),
             replica_id=ReplicaId(key),
-            **common(request, caller.principal),
+            **common(request, caller),
         ),
     )
     return await _replica_view(request, key)

@@ -6,7 +6,7 @@ from litestar import Response, post
 
 from hostler.api.context import api_of, caller_of
 from hostler.api.errors import Denied, HttpRequest
-from hostler.api.gateway import new_request_id
+from hostler.api.gateway import new_request_id, origin_of
 from hostler.api.http import Operation, answer, body_of, described
 from hostler.model.token import Role
 from hostler.wire.http import ReloadRequest, ReloadView
@@ -41,6 +41,7 @@ async def reload(request: HttpRequest) -> Response[bytes]:
         api.engine,
         request_id=new_request_id(),
         principal=caller.principal,
+        origin=origin_of(request, caller),
         is_dry_run=asked.is_dry_run,
         expected=asked.digest,
     )

@@ -11,11 +11,12 @@ from litestar import websocket
 from hostler.api.auth import ROLE_KEY, authorize
 from hostler.api.context import Api, Caller, api_of, caller_of
 from hostler.api.errors import Denied
-from hostler.api.gateway import new_request_id, record_of, submit
+from hostler.api.gateway import new_request_id, origin_of, record_of, submit
 from hostler.api.http import path_text
 from hostler.api.links.socket import CLOSE_NORMAL, CLOSE_PROTOCOL, AnySocket, Socket, SocketClosed
 from hostler.api.links.streams import AgentStream, StreamBroken
 from hostler.base.errors import HostlerError
+from hostler.core.asking import AccessNoted
 from hostler.core.inputs import HeartbeatLease
 from hostler.model import Lease
 from hostler.model.lease import LeasePhase
@@ -39,9 +40,12 @@ async def run_command(socket: AnySocket) -> None:
         await authorize(socket)
         lease_id, epoch = path_text(socket, "lease_id"), socket.query_params.get("epoch")
         lease = _held(api, caller_of(socket), lease_id, epoch)
+        if lease.holder != caller_of(socket).principal:
+            await _note(api, socket, lease)
         if not lease.is_acknowledged:
             await _acknowledge(api, caller_of(socket), lease)
     except HostlerError as error:
+        api.refusals.note(socket, error)
         await connection.deny(error)
         return
     try:
@@ -67,6 +71,19 @@ def _held(api: Api, caller: Caller, lease_id: str, epoch: str | None) -> Lease:
     if epoch is not None and epoch != str(lease.epoch):
         raise Denied(409, "epoch_stale", f"lease {lease_id} has epoch {lease.epoch}, not {epoch}")
     return lease
+
+
+async def _note(api: Api, socket: AnySocket, lease: Lease) -> None:
+    """Have it in the audit that somebody runs commands under the lease of somebody else."""
+    caller = caller_of(socket)
+    await api.engine.observe(
+        AccessNoted(
+            principal=caller.principal,
+            origin=origin_of(socket, caller),
+            action="run_command",
+            about={"lease": lease.lease_id, "node": str(lease.node_id)},
+        )
+    )
 
 
 async def _acknowledge(api: Api, caller: Caller, lease: Lease) -> None:

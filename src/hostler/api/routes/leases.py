@@ -11,7 +11,7 @@ from hostler.api.context import Api, Caller, api_of, caller_of, or_stopping
 from hostler.api.convert import leases as views
 from hostler.api.convert.shapes import required
 from hostler.api.errors import Denied, HttpRequest, missing
-from hostler.api.gateway import common, record_of, submit
+from hostler.api.gateway import common, of_holder, record_of, submit
 from hostler.api.http import (
     PAGING,
     Operation,
@@ -135,7 +135,7 @@ def _acquire(request: HttpRequest, caller: Caller, asked: AcquireRequest) -> Acq
         timeout_ms=asked.timeout_ms,
         lease_ms=asked.lease_ms,
         is_operator=caller.may(Role.OPERATOR),
-        **common(request, caller.principal),
+        **of_holder(request, caller),
     )
 
 
@@ -235,7 +235,7 @@ async def heartbeat(request: HttpRequest) -> Response[bytes]:
             lease_id=LeaseId(lease_id),
             epoch=asked.epoch,
             is_operator=caller.may(Role.OPERATOR),
-            **common(request, caller.principal),
+            **of_holder(request, caller),
         ),
     )
     return answer(_shown(api, record_of(api, Lease, lease_id)))
@@ -265,7 +265,7 @@ async def extend(request: HttpRequest) -> Response[bytes]:
             epoch=asked.epoch,
             by_ms=asked.by_ms,
             is_operator=caller.may(Role.OPERATOR),
-            **common(request, caller.principal),
+            **common(request, caller),
         ),
     )
     return answer(_shown(api, record_of(api, Lease, lease_id)))
@@ -315,6 +315,7 @@ async def _end(
     request: HttpRequest, lease_id: str, outcome: LeaseOutcome, detail: str, *, epoch: int | None
 ) -> Response[bytes]:
     api, caller = api_of(request), caller_of(request)
+    fields_of = common if caller.may(Role.OPERATOR) else of_holder
     await submit(
         api,
         ReleaseLease(
@@ -323,7 +324,7 @@ async def _end(
             outcome=outcome,
             detail=detail,
             is_operator=caller.may(Role.OPERATOR),
-            **common(request, caller.principal),
+            **fields_of(request, caller),
         ),
     )
     return answer(_shown(api, record_of(api, Lease, lease_id)))

@@ -119,9 +119,7 @@ async def cordon(request: HttpRequest) -> Response[bytes]:
     asked = await body_of(request, CordonRequest)
     await submit(
         api,
-        CordonNode(
-            node_id=NodeId(node_id), reason=asked.reason, **common(request, caller.principal)
-        ),
+        CordonNode(node_id=NodeId(node_id), reason=asked.reason, **common(request, caller)),
     )
     return await _view(api, node_id)
 
@@ -148,7 +146,7 @@ async def label(request: HttpRequest) -> Response[bytes]:
         LabelNode(
             node_id=NodeId(node_id),
             labels=dict(asked.labels),
-            **common(request, caller.principal),
+            **common(request, caller),
         ),
     )
     return await _view(api, node_id)
@@ -169,7 +167,7 @@ async def uncordon(request: HttpRequest) -> Response[bytes]:
     """A node that is already retiring cannot be called back."""
     node_id = path_text(request, "node_id")
     api, caller = api_of(request), caller_of(request)
-    await submit(api, UncordonNode(node_id=NodeId(node_id), **common(request, caller.principal)))
+    await submit(api, UncordonNode(node_id=NodeId(node_id), **common(request, caller)))
     return await _view(api, node_id)
 
 
@@ -197,7 +195,7 @@ async def drain(request: HttpRequest) -> Response[bytes]:
             deadline_ms=asked.deadline_ms,
             is_forced=asked.is_forced,
             then_retire=asked.then_retire,
-            **common(request, caller.principal),
+            **common(request, caller),
         ),
     )
     return await _view(api, node_id)
@@ -218,7 +216,7 @@ async def confirm_lost(request: HttpRequest) -> Response[bytes]:
     """The brake on many losses does not hold it; its silence must be long enough all the same."""
     node_id = path_text(request, "node_id")
     api, caller = api_of(request), caller_of(request)
-    await submit(api, ConfirmLoss(node_id=NodeId(node_id), **common(request, caller.principal)))
+    await submit(api, ConfirmLoss(node_id=NodeId(node_id), **common(request, caller)))
     return await _view(api, node_id)
 
 
@@ -237,7 +235,7 @@ async def end(request: HttpRequest) -> Response[bytes]:
     """It carries this fleet's label and the name of a node that the fleet never had."""
     node_id = path_text(request, "node_id")
     api, caller = api_of(request), caller_of(request)
-    await submit(api, EndOrphan(node_id=NodeId(node_id), **common(request, caller.principal)))
+    await submit(api, EndOrphan(node_id=NodeId(node_id), **common(request, caller)))
     return await _view(api, node_id)
 
 

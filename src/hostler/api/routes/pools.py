@@ -6,6 +6,7 @@ from litestar import Response, get, post
 
 from hostler.api.context import api_of, caller_of
 from hostler.api.convert import nodes as views
+from hostler.api.convert.maintenance import maintenance
 from hostler.api.errors import HttpRequest, missing
 from hostler.api.gateway import common, submit
 from hostler.api.http import Operation, Parameter, Query, answer, described, path_text
@@ -14,7 +15,34 @@ from hostler.core.fleet import Fleet
 from hostler.core.inputs import RetryGrowth
 from hostler.model import Pool
 from hostler.model.token import Role
-from hostler.wire.http import PoolView, WindowComingView, WindowsView
+from hostler.wire.http import (
+    MaintenancePage,
+    MaintenanceView,
+    PoolView,
+    WindowComingView,
+    WindowsView,
+)
+
+
+@get(
+    "/v1/maintenance",
+    **described(
+        Operation(
+            summary="List when the machines of which nodes are worked on",
+            answer=MaintenancePage,
+            role=Role.VIEWER,
+        )
+    ),
+)
+async def list_maintenance(request: HttpRequest) -> Response[bytes]:
+    """Every plan with the coming that holds or else the next, the soonest first."""
+
+    def read(fleet: Fleet) -> list[MaintenanceView]:
+        return [maintenance(fleet, each) for each in fleet.maintenances.in_order()]
+
+    found = await api_of(request).engine.read(read)
+    found.sort(key=lambda each: (each.from_at_ms is None, each.from_at_ms, each.name))
+    return answer(MaintenancePage(items=found))
 
 
 @get(
@@ -77,7 +105,7 @@ async def retry(request: HttpRequest) -> Response[bytes]:
     """Forgets failed boots, and pauses of the pool's offers and providers."""
     name = path_text(request, "name")
     api, caller = api_of(request), caller_of(request)
-    await submit(api, RetryGrowth(pool=name, **common(request, caller.principal)))
+    await submit(api, RetryGrowth(pool=name, **common(request, caller)))
 
     def read(fleet: Fleet) -> PoolView | None:
         found = fleet.pools.get(name)
@@ -89,4 +117,4 @@ async def retry(request: HttpRequest) -> Response[bytes]:
     return answer(view)
 
 
-ROUTES = [list_windows, retry]
+ROUTES = [list_maintenance, list_windows, retry]

@@ -92,7 +92,7 @@ async def _steer(request: HttpRequest, steering: Steering) -> Response[bytes]:
         SteerRollout(
             bundle_id=BundleId(path_text(request, "bundle_id")),
             steering=steering,
-            **common(request, caller.principal),
+            **common(request, caller),
         ),
     )
     return await _view(request)

@@ -45,7 +45,7 @@ async def create(request: HttpRequest) -> Response[bytes]:
     asked = await body_of(request, CreateTokenRequest)
     if not _NAME.fullmatch(asked.name):
         raise Denied(422, "name_invalid", "a name has 1 to 64 letters, digits and any of . _ @ -")
-    shared = common(request, caller.principal)
+    shared = common(request, caller)
     secret = api.engine.keys.token_secret(
         caller.principal, shared["idempotency_key"] or secrets.token_hex(16)
     )
@@ -103,7 +103,7 @@ async def revoke(request: HttpRequest) -> Response[bytes]:
     """From this answer on it opens nothing; what it began goes on."""
     token_id = path_text(request, "token_id")
     api, caller = api_of(request), caller_of(request)
-    await submit(api, RevokeToken(token_id=token_id, **common(request, caller.principal)))
+    await submit(api, RevokeToken(token_id=token_id, **common(request, caller)))
     return answer(views.token(record_of(api, Token, token_id)))
 
 

@@ -54,6 +54,7 @@ def register(app: typer.Typer) -> None:
         hostler apply -f examples/live-channel.yaml
         hostler apply -f bundles/ --wait
         hostler apply -f channel.yaml --at 4711
+        hostler apply -f channel.yaml --if-generation 3
         cat channel.yaml | hostler apply -f -
         """,
     )(apply)
@@ -91,6 +92,15 @@ def apply(
         int | None,
         typer.Option("--at", metavar="REV", help="Only what `plan` said at this revision."),
     ] = None,
+    if_generation: Annotated[
+        int | None,
+        typer.Option(
+            "--if-generation",
+            metavar="N",
+            min=0,
+            help="Only if nobody has changed it since it was at this generation; 0: only if new.",
+        ),
+    ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Return when every replica is ready.")
     ] = False,
@@ -114,8 +124,15 @@ def apply(
             "--at goes with one bundle: applying the first changes what was planned for the next",
             code=ExitCode.BAD_INPUT,
         )
+    if if_generation is not None and len(readings) != 1:
+        raise CommandError(
+            "--if-generation goes with one bundle: each counts its own", code=ExitCode.BAD_INPUT
+        )
     plans = _plans(remote.client, readings)
-    views = [remote.client.submit_bundle(reading.require(), at=at) for reading in readings]
+    views = [
+        remote.client.submit_bundle(reading.require(), at=at, if_generation=if_generation)
+        for reading in readings
+    ]
     match output:
         case OutputFormat.JSON | OutputFormat.YAML:
             say_data({"items": views}, output)

@@ -1,8 +1,8 @@
-"""`hostler describe`: everything about one thing, and its recent history."""
+"""`hostler describe`: everything about one thing, its phases, and what happened to it."""
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,11 +10,11 @@ from hostler.cli import panels
 from hostler.cli.command import command, remote
 from hostler.cli.errors import CommandError, ExitCode
 from hostler.cli.output import OutputFormat, OutputOption, say_data
-from hostler.cli.remote import Remote
-from hostler.cli.terminal import say
+from hostler.cli.remote import Remote, now_ms
+from hostler.cli.terminal import note, say
 
-HISTORY_COUNT: Final = 20
-"""Events shown of a thing's history; `hostler events --about ID` has more."""
+if TYPE_CHECKING:
+    from hostler.wire.http import LifeView
 
 
 def register(app: typer.Typer) -> None:
@@ -44,7 +44,10 @@ def describe(
     thing_id: Annotated[str | None, typer.Argument(metavar="ID", help="Which one.")] = None,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Show all that is known about one thing: its fields, what belongs to it, and its history."""
+    """Show all that is known about one thing: its fields, what belongs to it, and its life.
+
+    A life tells each phase with how long it lasted, and goes on being told when the thing is gone.
+    """
     from hostler.cli.kinds import kind_and_id
 
     found, wanted_id = kind_and_id(kind, thing_id)
@@ -54,22 +57,30 @@ def describe(
             code=ExitCode.BAD_INPUT,
             hint=f"`hostler get {found.plural}` lists them",
         )
-    view = found.fetch(remote.client, wanted_id)
+    from hostler.cli.timeline import life_of, timeline
+
+    life = life_of(remote.client, found.noun, wanted_id)
+    view = found.find(remote.client, wanted_id) if life else found.fetch(remote.client, wanted_id)
     if output in (OutputFormat.JSON, OutputFormat.YAML):
-        say_data(view, output)
+        say_data(_with_life(view, life), output)
         return
     from hostler.cli.descriptions import described
 
-    for line in described(remote.client, view):
-        say(line)
+    if view is None:
+        note(f"{found.noun} {wanted_id} is no more; this is what is remembered of it")
+    else:
+        for line in described(remote.client, view):
+            say(line)
     if found.noun != "token":
-        _say_history(remote, wanted_id)
+        for line in timeline(remote.client, life, wanted_id, now_ms()):
+            say(line)
 
 
-def _say_history(remote: Remote, thing_id: str) -> None:
-    from hostler.cli.event_lines import event_line, recent_events
+def _with_life(view: object, life: LifeView | None) -> object:
+    """Put a thing's life beside its fields."""
+    if life is None:
+        return view
+    import msgspec
 
-    events = recent_events(remote.client, HISTORY_COUNT, about=thing_id)
-    say("History:" if events else "History: nothing is remembered")
-    for event in events:
-        say(f"  {event_line(event)}")
+    fields = {} if view is None else msgspec.to_builtins(view)
+    return {**fields, "life": msgspec.to_builtins(life)}

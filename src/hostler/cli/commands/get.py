@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeAlias, TypeVar
 
 import typer
 
@@ -30,6 +30,32 @@ _FLAG_BY_FILTER: Final = {
 }
 
 
+ByOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        help="Of spend: pool, tier, offer, key, bundle, day, month, fleet; or several."
+        " Of the audit: only this principal, or the token with this id.",
+    ),
+]
+SubjectOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--subject", help="Of the audit: only about this id, or from this address."),
+]
+SinceOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="WHEN",
+        help="Of spend: first day, 2026-11-01. Of the audit: a day, an instant, or how long"
+        " ago, 2h.",
+    ),
+]
+UntilOption: TypeAlias = Annotated[
+    str | None, typer.Option("--until", metavar="WHEN", help="The last one, alike.")
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     command(
@@ -45,6 +71,8 @@ def register(app: typer.Typer) -> None:
         hostler get upcoming
         hostler get spend
         hostler get spend --by key,day --since 2026-11-01 --csv
+        hostler get audit --by alice --since 2h
+        hostler get audit --subject n-000001 -w
         """,
     )(get)
 
@@ -57,8 +85,8 @@ def get(
         typer.Argument(
             metavar="KIND",
             help="bundles, replicas, allocations, nodes, pools, leases, services, tokens,"
-            " schedules, upcoming, spend, stuck (machines that do not end) or events; short"
-            " forms will do.",
+            " schedules, upcoming, maintenance, spend, stuck (machines that do not end), events or"
+            " audit (who changed what); short forms will do.",
         ),
     ],
     thing_id: Annotated[str | None, typer.Argument(metavar="ID", help="Only this one.")] = None,
@@ -73,19 +101,10 @@ def get(
     bundle: Annotated[str | None, typer.Option("--bundle", help="Only of this bundle.")] = None,
     pool: Annotated[str | None, typer.Option("--pool", help="Only of this pool.")] = None,
     node: Annotated[str | None, typer.Option("--node", help="Only on this node.")] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            "--by",
-            help="Of spend: pool, tier, offer, key, bundle, day, month, fleet; or several.",
-        ),
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="DAY", help="Of spend: first day, 2026-11-01.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", metavar="DAY", help="Of spend: last day.")
-    ] = None,
+    by: ByOption = None,
+    subject: SubjectOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
     is_csv: Annotated[
         bool, typer.Option("--csv", help="Of spend: as comma-separated values.")
     ] = False,
@@ -103,6 +122,11 @@ def get(
     if kind.lower() == "upcoming":
         _upcoming(remote, output, bundle or thing_id)
         return
+    if kind.lower() == "audit":
+        _refuse_flags("spend", csv=is_csv)
+        _audit(remote, output, by, subject or thing_id, since, until, watch=watch)
+        return
+    _refuse_flags("the audit", subject=subject)
     if kind.lower() == "spend":
         from hostler.cli.spend import say_spend
 
@@ -117,7 +141,8 @@ def get(
             now_ms=now_ms(),
         )
         return
-    _refuse_flags_of_spend(by=by, since=since, until=until, csv=is_csv)
+    _refuse_flags("spend", csv=is_csv)
+    _refuse_flags("spend and the audit", by=by, since=since, until=until)
     found, wanted_id = kind_and_id(kind, thing_id)
     filters = Filters(
         bundle=bundle, node=node, pool=pool, is_all=is_all, is_wide=output is OutputFormat.WIDE
@@ -131,10 +156,10 @@ def get(
         say_list(found.listed(remote.client, filters), found, output)
 
 
-def _refuse_flags_of_spend(**given: str | bool | None) -> None:
+def _refuse_flags(kinds: str, **given: str | bool | None) -> None:
     for name, value in given.items():
         if value:
-            raise CommandError(f"--{name} is for spend only", code=ExitCode.BAD_INPUT)
+            raise CommandError(f"--{name} is for {kinds} only", code=ExitCode.BAD_INPUT)
 
 
 def _events(remote: Remote, output: OutputFormat, *, watch: bool) -> None:
@@ -142,6 +167,30 @@ def _events(remote: Remote, output: OutputFormat, *, watch: bool) -> None:
 
     client = remote.patient_client if watch else remote.client
     say_events(client.events(tail=100, follow=watch), output)
+
+
+def _audit(
+    remote: Remote,
+    output: OutputFormat,
+    by: str | None,
+    subject: str | None,
+    since: str | None,
+    until: str | None,
+    *,
+    watch: bool,
+) -> None:
+    from hostler.cli.audit import say_audit
+
+    say_audit(
+        remote.patient_client if watch else remote.client,
+        output,
+        by=by,
+        subject=subject,
+        since=since,
+        until=until,
+        watch=watch,
+        now_ms=now_ms(),
+    )
 
 
 def _upcoming(remote: Remote, output: OutputFormat, bundle: str | None) -> None:

@@ -20,6 +20,7 @@ from hostler.cli.lease_options import (
     wishes,
 )
 from hostler.cli.remote import Remote
+from hostler.cli.run_options import CopyInOption, CopyOutOption, EnvOption, StdinOption
 
 
 def register(app: typer.Typer) -> None:
@@ -32,6 +33,8 @@ def register(app: typer.Typer) -> None:
         hostler run --pool runners -- uname -a
         hostler run --pool runners --key build-42 -- make test
         tar c . | hostler run --pool runners -- tar tv
+        hostler run --pool runners --copy-in .:src --copy-out src/report.xml:report.xml \\
+          --cwd src -- make test
         hostler run --lease l-000004 -- cat result.txt
         """,
         ignore_unknown_options=True,
@@ -64,22 +67,13 @@ def run(
     near_only: NearOnlyOption = False,
     exclude: ExcludeOption = None,
     share: ShareOption = ShareChoice.ANY,
-    env: Annotated[
-        list[str] | None,
-        typer.Option("--env", "-e", metavar="NAME=VALUE", help="For the command; repeatable."),
-    ] = None,
+    env: EnvOption = None,
     cwd: Annotated[
         str | None, typer.Option("--cwd", help="Where it runs; else the lease's own folder.")
     ] = None,
-    stdin: Annotated[
-        bool | None,
-        typer.Option(
-            "--stdin/--no-stdin",
-            "-i/-I",
-            help="Pass standard input on; by itself where that is not a terminal.",
-            show_default=False,
-        ),
-    ] = None,
+    copy_in: CopyInOption = None,
+    copy_out: CopyOutOption = None,
+    stdin: StdinOption = None,
 ) -> None:
     """Lease a warm node, run a command on it, and release the node.
 
@@ -88,6 +82,10 @@ def run(
     the command failed but Hostler. The node goes back healthy whatever the command said, and as
     poison when it could not run it. Its lease lasts for half a minute after the last heartbeat, so
     a killed `hostler run` gives its node up soon.
+
+    Copies lie in the lease's folder, where the command runs too, unless their path there is
+    absolute. Without a colon the name is the same on both sides; a target that ends with a slash
+    is a folder to put it into. Copies are also fetched when the command failed, for its report.
     """
     import asyncio
 
@@ -112,6 +110,8 @@ def run(
             env=env or [],
             cwd=cwd,
             has_stdin=stdin,
+            copy_in=copy_in or [],
+            copy_out=copy_out or [],
         )
     except CommandError as error:
         report(error)

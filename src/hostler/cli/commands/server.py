@@ -26,7 +26,7 @@ from hostler.cli.output import counted
 from hostler.cli.terminal import note
 
 if TYPE_CHECKING:
-    from hostler.api.serve import Listening, Tls
+    from hostler.api.listening import Listening, Tls
     from hostler.core.replies import Refused
     from hostler.engine.engine import Engine
     from hostler.providers.registry import Registry
@@ -154,7 +154,7 @@ def _options(
     is_for_people: bool,
 ) -> Options:
     """Read and check the configuration, and what the command line changes of it."""
-    from hostler.api.serve import Tls
+    from hostler.api.listening import Tls
     from hostler.cli.documents import name_of, read_text
     from hostler.wire.documents import read_config
 
@@ -216,7 +216,7 @@ def _make_folder(folder: Path) -> None:
 
 async def _serve(options: Options) -> None:
     """Take the port, assemble the engine, configure it, and serve until told to stop."""
-    from hostler.api.serve import listen
+    from hostler.api.listening import listen
 
     listening = listen(options.bind, options.port, options.tls)
     with listening.socket:

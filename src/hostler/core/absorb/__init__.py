@@ -11,6 +11,7 @@ from typing import assert_never
 from hostler.core.absorb import (
     acquiring,
     agents,
+    auditing,
     bundles,
     configuration,
     growth,
@@ -21,6 +22,7 @@ from hostler.core.absorb import (
     rollouts,
     tokens,
 )
+from hostler.core.asking import AccessNoted, Request
 from hostler.core.inputs import (
     AcquireLease,
     AgentSaidHello,
@@ -44,7 +46,6 @@ from hostler.core.inputs import (
     LabelNode,
     NoticeReported,
     ReleaseLease,
-    Request,
     ResetBundle,
     RetryGrowth,
     RevokeToken,
@@ -64,9 +65,14 @@ def absorb(txn: Txn, one: AnyInput) -> None:
     match one:
         case AcquireLease():
             acquiring.acquire(txn, one)  # keeps its own receipt: a refused wait is remembered too
-        case Request() if one.idempotency_key:
-            if not receipts.answer(txn, one):
-                _absorb(txn, one)
+        case Request():
+            if one.idempotency_key and receipts.answer(txn, one):
+                return
+            written = auditing.before(txn, one)
+            _absorb(txn, one)
+            if written is not None:
+                auditing.keep(txn, one, written)
+            if one.idempotency_key:
                 receipts.keep(txn, one)
         case _:
             _absorb(txn, one)
@@ -130,6 +136,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
             agents.silence(txn, one)
         case ContactResumed():
             agents.contact(txn, one)
+        case AccessNoted():
+            auditing.noted(txn, one)
         case ServerStarted():
             leases.server_started(txn)
             configuration.server_started(txn, one)

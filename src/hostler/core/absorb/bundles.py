@@ -10,6 +10,7 @@ from hostler.core.absorb.time_zones import keep_time_zones
 from hostler.core.admissible import problems_of
 from hostler.core.events import EventKind
 from hostler.core.inputs import DeleteBundle, ResetBundle, StartJob, StopJob, SubmitBundle
+from hostler.core.job_config import numbered
 from hostler.core.replies import Refused
 from hostler.core.txn import Txn
 from hostler.model import Bundle, Replica
@@ -44,6 +45,16 @@ def submit(txn: Txn, one: SubmitBundle) -> None:
             is_conflict=True,
         )
         return
+    generation = 0 if known is None else known.generation
+    if one.if_generation not in (None, generation):
+        txn.refuse(
+            one.request_id,
+            "bundle_changed",
+            f"the bundle is at generation {generation}, not {one.if_generation}: look at what has"
+            " changed, and make your change to that",
+            is_conflict=True,
+        )
+        return
     keep_time_zones(txn, one.time_zones)
     desired = _desired(txn, one, known)
     if desired == known:
@@ -67,7 +78,7 @@ def _desired(txn: Txn, one: SubmitBundle, known: Bundle | None) -> Bundle:
         return Bundle(
             bundle_id=one.bundle_id,
             pool=one.pool,
-            jobs=one.jobs,
+            jobs=numbered(one.jobs, known, generation),
             replica_count=one.replica_count,
             fallback_pools=one.fallback_pools,
             fallback=one.fallback,
@@ -77,6 +88,7 @@ def _desired(txn: Txn, one: SubmitBundle, known: Bundle | None) -> Bundle:
             is_colocated=one.is_colocated,
             backup_apart=one.backup_apart,
             is_protection_required=one.is_protection_required,
+            is_backup_promoted=one.is_backup_promoted,
             disruption_budgets=one.disruption_budgets,
             labels=one.labels,
             rollout=one.rollout,
@@ -132,7 +144,7 @@ def start_job(txn: Txn, one: StartJob) -> None:
         word = {job.name: True} if is_off_by_itself else {}
         kept = {name: said for name, said in bundle.switched.items() if name != job.name}
         txn.change(bundle, switched={**kept, **word})
-        _tell(txn, EventKind.JOB_STARTED, one, job.name)
+        txn.emit(EventKind.JOB_STARTED, _about(one), job=job.name)
     cleared = [_clear(txn, replica) for replica in _replicas(txn, bundle, job.name)]
     txn.accept(one.request_id, bundle.bundle_id, is_repeat=not (is_needed or any(cleared)))
 
@@ -148,7 +160,7 @@ def stop_job(txn: Txn, one: StopJob) -> None:
     is_repeat = bundle.switched.get(job.name) is False
     if not is_repeat:
         txn.change(bundle, switched={**bundle.switched, job.name: False})
-        _tell(txn, EventKind.JOB_STOPPED, one, job.name)
+        txn.emit(EventKind.JOB_STOPPED, _about(one), job=job.name)
     txn.accept(one.request_id, bundle.bundle_id, is_repeat=is_repeat)
 
 
@@ -211,8 +223,8 @@ def _replicas(txn: Txn, bundle: Bundle, job: str | None = None) -> list[Replica]
     return [each for each in found if job is None or each.job == job]
 
 
-def _tell(txn: Txn, kind: EventKind, one: StartJob | StopJob, job: str) -> None:
-    txn.emit(kind, {"bundle": one.bundle_id, "principal": one.principal}, job=job)
+def _about(one: StartJob | StopJob) -> dict[str, str]:
+    return {"bundle": one.bundle_id, "principal": one.principal}
 
 
 def _job(txn: Txn, one: StartJob | StopJob) -> Job | None:

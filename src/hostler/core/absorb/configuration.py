@@ -17,6 +17,7 @@ from hostler.core.services import services_of, with_promises
 from hostler.core.txn import Txn
 from hostler.model import (
     Allocation,
+    AuditEntry,
     Budget,
     Lease,
     Meter,
@@ -59,7 +60,7 @@ def apply_configuration(txn: Txn, one: ApplyConfiguration) -> None:
     for table in (txn.fleet.cooldowns, txn.fleet.breakers):
         for failed in list(table.in_order()):
             txn.remove(failed)  # whoever changed the configuration may have mended it
-    for kind in (Node, Lease, Allocation, Replica, Meter):
+    for kind in (Node, Lease, Allocation, Replica, Meter, AuditEntry):
         txn.retime(kind.KIND)
     txn.touch_all()
     txn.emit(EventKind.CONFIGURATION_APPLIED, {"principal": one.principal})

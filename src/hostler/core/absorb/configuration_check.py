@@ -11,12 +11,14 @@ from collections.abc import Iterable, Iterator
 
 from hostler.core import limits
 from hostler.core.absorb.budget_check import problems_of_budgets
+from hostler.core.absorb.consolidation_check import problems_of_consolidation
 from hostler.core.absorb.services_check import problems_of_services
 from hostler.core.absorb.sizes_check import problems_of_sizes
 from hostler.core.disruption import problems_of_disruption
 from hostler.core.fleet import Fleet
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import ApplyConfiguration
+from hostler.core.maintenance import problems_of_maintenance
 from hostler.core.replies import Problem
 from hostler.model import Pool
 from hostler.model.pool import Band, Offer, Tier, TierKind
@@ -33,9 +35,12 @@ def problems_of(fleet: Fleet, one: ApplyConfiguration) -> list[Problem]:
         found += _pool(f"pools[{number}]", pool)
         zones = [zone.name for zone in one.time_zones]
         found += problems_of_sizes(f"pools[{number}]", pool, zones)
+        found += problems_of_consolidation(f"pools[{number}]", pool)
     found += problems_of_services(fleet, one)
     disruption, zones = one.settings.disruption_budgets, [zone.name for zone in one.time_zones]
     found += problems_of_disruption("settings.disruption_budgets", disruption, zones)
+    plans = one.settings.maintenance
+    found += problems_of_maintenance("settings.maintenance", plans, one.pools, zones)
     found += problems_of_budgets(one.budgets, one.pools)
     return found
 
@@ -49,6 +54,7 @@ def _settings(settings: FleetSettings) -> Iterator[Problem]:
         ("list_every_ms", 1_000),
         ("orphan_grace_ms", 0),
         ("lost_node_count_max", 1),
+        ("lost_node_percent_max", 1),
         ("brake_window_ms", 1),
         ("ageing_ms", 0),
     ):
@@ -90,6 +96,10 @@ def _settings(settings: FleetSettings) -> Iterator[Problem]:
         ("journal_count_max", 1),
         ("ended_ms", 0),
         ("decision_count_max", 1),
+        ("life_count_max", 1),
+        ("lives_count_max", 1),
+        ("audit_ms", 0),
+        ("audit_count_max", 1),
     ):
         yield from _at_least(f"{at}.retention.{name}", getattr(retention, name), least)
     yield from _silence(at, settings)
@@ -140,7 +150,6 @@ def _pool(at: str, pool: Pool) -> Iterator[Problem]:
     for number, tier in enumerate(pool.tiers):
         yield from _tier(f"{at}.tiers[{number}]", tier)
     for name, least in (
-        ("spare_count", 0),
         ("slot_count", 1),
         ("idle_ms", 0),
         ("lease_ms", 1),
@@ -156,12 +165,21 @@ def _pool(at: str, pool: Pool) -> Iterator[Problem]:
         ("node_count_max", 1),
     ):
         yield from _at_least(f"{at}.{name}", getattr(pool, name), least)
-    if pool.spare_band is Band.BRONZE:
-        yield Problem(
-            path=f"{at}.spare_band",
-            code="never_recovers",
-            message="bronze work is not recovered, so no spare can be kept for it",
-        )
+    for number, target in enumerate(pool.spares):
+        inside = f"{at}.spares[{number}]"
+        yield from _at_least(f"{inside}.count", target.count, 0)
+        if target.band is Band.BRONZE:
+            yield Problem(
+                path=f"{inside}.band",
+                code="never_recovers",
+                message="bronze work is not recovered, so no spare can be kept for it",
+            )
+        if target.band in [other.band for other in pool.spares[:number]]:
+            yield Problem(
+                path=f"{inside}.band",
+                code="duplicate",
+                message=f"how many are kept for {target.band or 'gold and silver'} is said above",
+            )
 
 
 def _tier(at: str, tier: Tier) -> Iterator[Problem]:

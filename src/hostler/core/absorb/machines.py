@@ -58,6 +58,8 @@ def came_late(txn: Txn, node_id: str, fact: MachineFact) -> None:
             launched(txn, node.node_id, fact)
         elif node.machine_id != fact.machine_id:
             _adopt_once(txn, node.provider, fact)
+        else:
+            _learn_start(txn, node, fact)
         return
     if node is not None and node.machine_id == fact.machine_id:
         return  # its end has been confirmed since
@@ -79,6 +81,15 @@ def _is_known(txn: Txn, provider: str, fact: MachineFact) -> bool:
         nodes[key].phase is not NodePhase.RETIRED
         for key in txn.fleet.index.nodes_by_machine.keys(f"{provider}/{fact.machine_id}")
     )
+
+
+def _learn_start(txn: Txn, node: Node, fact: MachineFact) -> None:
+    """Take a provider's word of since when a machine costs, where only its creation was known.
+
+    A list that was made between the two names a machine that has not begun yet.
+    """
+    if fact.started_at_ms is not None and node.started_at_ms == fact.created_at_ms:
+        txn.change(node, started_at_ms=began_at_ms(txn, fact))
 
 
 def noticed(txn: Txn, provider: str, fact: MachineFact) -> None:
@@ -185,6 +196,9 @@ def _seen(txn: Txn, provider: str, fact: MachineFact) -> None:
     fleet = txn.fleet
     if _is_known(txn, provider, fact):
         noticed(txn, provider, fact)
+        for key in fleet.index.nodes_by_machine.keys(f"{provider}/{fact.machine_id}"):
+            if fleet.nodes[key].phase is not NodePhase.RETIRED:
+                _learn_start(txn, fleet.nodes[key], fact)
         return
     node = fleet.nodes.get(fact.node_id)
     if node is not None and node.phase is not NodePhase.RETIRED and node.machine_id is None:

@@ -16,7 +16,7 @@ from hostler.core.inputs import (
     LabelNode,
     UncordonNode,
 )
-from hostler.core.leaving import call_off
+from hostler.core.leaving import stay
 from hostler.core.limits import LABEL_COUNT_MAX
 from hostler.core.txn import Txn
 from hostler.model import Node
@@ -30,8 +30,8 @@ def cordon(txn: Txn, one: CordonNode) -> None:
     node = _wanted(txn, one.request_id, one.node_id)
     if node is None:
         return
-    txn.accept(one.request_id, node.node_id, is_repeat=node.cordon is not None)
-    if node.cordon is None:
+    txn.accept(one.request_id, node.node_id, is_repeat=node.lasting_cordon is not None)
+    if node.lasting_cordon is None:
         txn.change(node, cordon=Cordon(by=one.principal, reason=one.reason, at_ms=txn.now_ms))
         txn.emit(
             EventKind.NODE_CORDONED,
@@ -78,15 +78,26 @@ def uncordon(txn: Txn, one: UncordonNode) -> None:
     trusted = node.quarantine
     if trusted is not None and not trusted.is_over:
         trusted = replace(trusted, trial_id=None, over_at_ms=txn.now_ms)
-    is_repeat = node.cordon is None and node.drain is None and trusted is node.quarantine
+    maintained = node.maintenance
+    if maintained is not None:
+        maintained = replace(maintained, is_called_off=True)
+    is_repeat = (
+        node.cordon is None
+        and node.drain is None
+        and trusted is node.quarantine
+        and maintained == node.maintenance
+    )
     txn.accept(one.request_id, node.node_id, is_repeat=is_repeat)
     if not is_repeat:
-        txn.change(node, cordon=None, drain=None, notice=None, quarantine=trusted)
-        for key in txn.fleet.index.allocations_by_node.keys(node.node_id):
-            call_off(txn, txn.fleet.allocations[key])
-        for key in txn.fleet.index.leases_by_node.keys(node.node_id):
-            lease = txn.fleet.leases[key]
-            txn.change(lease, retiring_at_ms=None, retiring_at_ms_max=None)
+        txn.change(
+            node,
+            cordon=None,
+            drain=None,
+            notice=None,
+            quarantine=trusted,
+            maintenance=maintained,
+        )
+        stay(txn, node)
         txn.emit(
             EventKind.NODE_UNCORDONED,
             {"node": node.node_id, "pool": node.pool, "principal": one.principal},
@@ -104,7 +115,7 @@ def drain(txn: Txn, one: DrainNode) -> None:
     by = one.principal
     txn.change(
         node,
-        cordon=node.cordon or Cordon(by=by, reason="drain", at_ms=txn.now_ms),
+        cordon=node.lasting_cordon or Cordon(by=by, reason="drain", at_ms=txn.now_ms),
         drain=Drain(
             by=by,
             deadline_at_ms=txn.now_ms + one.deadline_ms,

@@ -20,7 +20,9 @@ from hostler.core.txn import Txn
 from hostler.model import Allocation, OutboxEntry
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
 from hostler.model.command import (
+    AssignRole,
     CheckMachine,
+    ConfigureAllocation,
     EndLease,
     LaunchMachine,
     ListMachines,
@@ -73,8 +75,8 @@ def _succeeded(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> None:
             machines.checked(txn, command, facts, outcome.ended_at_ms)
         case ListMachines():
             machines.listed(txn, command.provider, entry.created_at_ms, facts)
-        case StartAllocation():
-            _acknowledged(txn, command)
+        case StartAllocation() | ConfigureAllocation() | AssignRole():
+            _obeyed(txn, command)
         case StopAllocation():
             _stopped(txn, command)
         case EndLease():
@@ -83,11 +85,22 @@ def _succeeded(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> None:
             assert_never(command)
 
 
-def _acknowledged(txn: Txn, command: StartAllocation) -> None:
-    """Remember that the agent has taken an allocation on, and will find it again after a crash."""
+def _obeyed(txn: Txn, command: StartAllocation | ConfigureAllocation | AssignRole) -> None:
+    """Remember how far an allocation's agent is, and will be after a crash of its own."""
     allocation = _of(txn.fleet.allocations.get(command.allocation_id), command.epoch)
-    if allocation is not None and allocation.started_at_ms is None:
-        txn.change(allocation, started_at_ms=txn.now_ms)
+    if allocation is None:
+        return
+    match command:
+        case StartAllocation():
+            if allocation.started_at_ms is None:
+                txn.change(allocation, started_at_ms=txn.now_ms)
+        case ConfigureAllocation():
+            written = max(allocation.config_written, allocation.config_sent)
+            txn.change(allocation, config_written=written)
+        case AssignRole():
+            txn.change(allocation, role_known=max(allocation.role_known, command.term))
+        case _:
+            assert_never(command)
 
 
 def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
@@ -115,7 +128,7 @@ def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
             _stopped(txn, command)  # its agent knows a later grant only, so this one is over
         case EndLease():
             holds.cleaned(txn, command, outcome.message)
-        case StopMachine() | CheckMachine() | ListMachines():
+        case StopMachine() | CheckMachine() | ListMachines() | ConfigureAllocation() | AssignRole():
             pass
         case _:
             assert_never(command)

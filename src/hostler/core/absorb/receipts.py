@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from hostler.base.encoding import digest, encode
-from hostler.core.inputs import Request
+from hostler.core.asking import Request
 from hostler.core.limits import RECEIPT_MS
 from hostler.core.replies import Accepted
 from hostler.core.txn import Txn
@@ -54,4 +54,4 @@ def _receipt_id(one: Request) -> str:
 
 
 def _digest(one: Request) -> str:
-    return digest(encode(msgspec.structs.replace(one, request_id="")))
+    return digest(encode(msgspec.structs.replace(one, request_id="", origin=None)))

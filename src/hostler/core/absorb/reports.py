@@ -44,7 +44,28 @@ def absorb_fact(txn: Txn, node: Node, fact: AllocationFact) -> None:
     if allocation.started_at_ms is None:
         started_at_ms = txn.now_ms if fact.started_at_ms is None else fact.started_at_ms
         allocation = txn.change(allocation, started_at_ms=started_at_ms)
+    allocation = _configured(txn, allocation, fact)
     _follow(txn, allocation, fact.phase)
+
+
+def _configured(txn: Txn, allocation: Allocation, fact: AllocationFact) -> Allocation:
+    """Write down which configuration a copy has, and which it says that it works by."""
+    written = max(fact.config_written, allocation.config_written)
+    applied = max(fact.config_applied, allocation.config_applied)
+    if (written, applied) == (allocation.config_written, allocation.config_applied):
+        return allocation
+    if applied > allocation.config_applied:
+        txn.emit(
+            EventKind.REPLICA_CONFIGURED,
+            {
+                "replica": allocation.replica_id,
+                "bundle": allocation.bundle_id,
+                "allocation": allocation.allocation_id,
+                "node": allocation.node_id,
+            },
+            config=applied,
+        )
+    return txn.change(allocation, config_written=written, config_applied=applied)
 
 
 def _follow(txn: Txn, allocation: Allocation, phase: str) -> None:

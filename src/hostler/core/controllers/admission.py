@@ -106,7 +106,7 @@ def _create(txn: Txn, bundle: Bundle, job: Job, index: int, spec: str) -> None:
             reason=unwanted,
             waiting_since_at_ms=txn.now_ms,
             spec=spec,
-            demand=demand_digest(bundle, job, index),
+            demand=demand_digest(bundle, job, role_of(index)),
         )
     )
 
@@ -117,7 +117,7 @@ def _bring_up_to_date(txn: Txn, bundle: Bundle, job: Job, replica: Replica, spec
     changes: dict[str, Any] = {
         "band": job.band,
         "spec": spec,
-        "demand": demand_digest(bundle, job, replica.index),
+        "demand": demand_digest(bundle, job, replica.role),
     }
     if allocation is None or not is_outdated(txn.fleet, bundle, job, allocation):
         changes["generation"] = bundle.generation

@@ -94,7 +94,7 @@ def _drain(txn: Txn, node: Node, notice: Notice, drain: Drain, reason: RetireRea
     txn.change(
         node,
         notice=replace(notice, is_heeded=True),
-        cordon=node.cordon or cordon,
+        cordon=node.lasting_cordon or cordon,
         drain=drain,
         retire_reason=reason,
     )

@@ -185,7 +185,15 @@ class _Brake:
 
     def is_on(self) -> bool:
         """Say whether as many have been lost as may be."""
-        return len(self._lost_at_ms()) >= self._settings.lost_node_count_max
+        return len(self._lost_at_ms()) >= self._count_max()
+
+    def _count_max(self) -> int:
+        count, percent = self._settings.lost_node_count_max, self._settings.lost_node_percent_max
+        if percent is None:
+            return count
+        by_phase = self._txn.fleet.index.nodes_by_phase
+        present_count = sum(by_phase.count(phase.value) for phase in _LISTENED_TO)
+        return min(count, max(1, present_count * percent // 100))
 
     def _lost_at_ms(self) -> list[int]:
         nodes = self._txn.fleet.nodes
@@ -201,8 +209,7 @@ class _Brake:
         self._txn.note(
             node.node_id,
             Reason.MASS_LOSS_BRAKE,
-            f"{self._settings.lost_node_count_max} nodes were lost within"
-            f" {self._settings.brake_window_ms} ms",
+            f"{self._count_max()} nodes were lost within {self._settings.brake_window_ms} ms",
         )
         return self._txn.change(node, loss_held_until_at_ms=until_at_ms)
 
@@ -213,5 +220,5 @@ class _Brake:
                 EventKind.RECOVERY_HELD_BACK,
                 {},
                 held_node_count=self._held_count,
-                lost_node_count_max=self._settings.lost_node_count_max,
+                lost_node_count_max=self._count_max(),
             )

@@ -1,9 +1,9 @@
 """Retention: forgets what is over, once it has been there long enough to be asked about.
 
-Reads:    allocations, leases, nodes, receipts, cooldowns, pools.
+Reads:    allocations, leases, nodes, receipts, cooldowns, pools, audit.
 Writes:   the same (removes them).
 Sends:    nothing.
-Keeps:    INV-HISTORY-1 (what is over does not stay for ever).
+Keeps:    INV-HISTORY-1 (what is over does not stay for ever), INV-AUDIT-1 (nor does the audit).
 Waits on: nothing that people ask about.
 
 Events and the journal are history of the store's, and the engine prunes them.
@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from hostler.core import limits
+from hostler.core import audit, limits
 from hostler.core.txn import Txn
-from hostler.model import Allocation, Cooldown, Lease, Node, Pool, Receipt
+from hostler.model import Allocation, AuditEntry, Cooldown, Lease, Node, Pool, Receipt
 from hostler.model.allocation import AllocationPhase
 from hostler.model.lease import LeasePhase
 from hostler.model.node import NodePhase
 
-READS: Final = (Allocation, Lease, Node, Receipt, Cooldown, Pool)
+READS: Final = (Allocation, Lease, Node, Receipt, Cooldown, Pool, AuditEntry)
 
 _OVER: Final = (LeasePhase.SETTLED, LeasePhase.REFUSED)
 
@@ -39,6 +39,12 @@ def reconcile(txn: Txn) -> None:
             txn.remove(lease)
     _bound_leases(txn)
     _forget_nodes_and_pools(txn, before_ms)
+    for entry in audit.outlived(txn.fleet, txn.changed(AuditEntry), settings.retention, txn.now_ms):
+        txn.remove(entry)
+    _forget_answers(txn)
+
+
+def _forget_answers(txn: Txn) -> None:
     for receipt in txn.changed(Receipt):
         if receipt.expires_at_ms <= txn.now_ms:
             txn.remove(receipt)

@@ -31,7 +31,7 @@ from hostler.core.txn import Txn
 from hostler.core.uses import Replaceable, Use, offer_key, replaceable_key, use_key, use_of
 from hostler.model import Breaker, Budget, Cooldown, Lease, Node, Pool, ProviderState, Sizes
 from hostler.model.node import NodePhase, Origin, RetireReason
-from hostler.model.pool import Offer, Tier
+from hostler.model.pool import Band, Offer, SpareTarget, Tier
 from hostler.model.reason import Reason
 from hostler.model.shape import NOTHING_REQUIRED, Requirement
 
@@ -57,7 +57,6 @@ def reconcile(txn: Txn) -> None:
         names[name] = None
         for key in fleet.index.nodes_by_pool.keys(name):
             _let_go_unwanted(txn, fleet.nodes[key])
-            _keep_spare_band(txn, fleet.nodes[key])
     for name in names:
         pool = fleet.pools.get(name)
         if pool is not None and pool.is_enabled:
@@ -75,12 +74,6 @@ def _let_go_unwanted(txn: Txn, node: Node) -> None:
         txn.change(node, retire_reason=RetireReason.POOL_DISABLED)
     elif pool.tier(node.tier) is None and use_of(node) is None:
         txn.change(node, retire_reason=RetireReason.SURPLUS)  # what may be used is replaced
-
-
-def _keep_spare_band(txn: Txn, node: Node) -> None:
-    pool = txn.fleet.pools.get(node.pool)
-    if pool is not None and node.is_spare:
-        txn.change(node, spare_band=pool.spare_band)
 
 
 def _size(txn: Txn, pool: Pool) -> None:
@@ -170,27 +163,48 @@ def _surge(txn: Txn, pool: Pool) -> int:
 
 
 def _keep_spares(txn: Txn, pool: Pool) -> Reason | None:
-    """Keep as many spares as the pool wants: idle nodes above the warm floor first."""
-    have = _count(txn, pool, Use.SPARE) + _count(txn, pool, Use.INCOMING_SPARE)
-    lacking = pool.spare_count - have
-    if lacking < 0:
-        _release_spares(txn, pool, -lacking)
+    """Keep as many spares of each band as the pool wants, gold's before silver's."""
+    if not pool.spares and not txn.fleet.index.nodes_spare.count(pool.name):
         return None
+    _release_spares(txn, pool)
+    obstacle = None
+    for target in pool.spares:
+        obstacle = _fill(txn, pool, target) or obstacle
+    return obstacle
+
+
+def _fill(txn: Txn, pool: Pool, target: SpareTarget) -> Reason | None:
+    """Bring the spares of a band up to their target: idle nodes above the warm floor first."""
+    lacking = target.count - len(_spares_of(txn, pool, target.band))
     above_floor = _count(txn, pool, Use.WARM) - idle_floor(txn.fleet, pool)
-    if lacking and above_floor > 0:
-        lacking -= _designate(txn, pool, min(lacking, above_floor))
+    if lacking > 0 and above_floor > 0:
+        lacking -= _designate(txn, pool, target, min(lacking, above_floor))
     while lacking > 0:
-        asked = growth.request_for(txn, pool, NOTHING_REQUIRED, is_spare=True)
+        asked = growth.request_for(txn, pool, NOTHING_REQUIRED, spare=target)
         if isinstance(asked, Reason):
             return asked
         lacking -= 1
     return None
 
 
-def _designate(txn: Txn, pool: Pool, count: int) -> int:
+def _spares_of(txn: Txn, pool: Pool, band: Band | None) -> list[Node]:
+    """Return the spares of a band, those that would be the next to be ordinary nodes first.
+
+    Those not there yet, then the oldest that we pay: it would be the next to be replaced. What is
+    our own costs nothing and comes last.
+    """
+    spares = _of_use(txn, pool, Use.INCOMING_SPARE)[::-1]
+    spares += sorted(
+        _of_use(txn, pool, Use.SPARE),
+        key=lambda node: (node.origin is not Origin.LAUNCHED, node.created_at_ms, node.node_id),
+    )
+    return [node for node in spares if node.spare_band is band]
+
+
+def _designate(txn: Txn, pool: Pool, target: SpareTarget, count: int) -> int:
     """Make idle nodes spares: machines that cost nothing more first, then the longest idle."""
     for node in sorted(_of_use(txn, pool, Use.WARM), key=_spare_order)[:count]:
-        txn.change(node, is_spare=True, spare_band=pool.spare_band)
+        txn.change(node, is_spare=True, spare_band=target.band)
         txn.emit(EventKind.SPARE_DESIGNATED, {"node": node.node_id, "pool": pool.name})
     return count
 
@@ -199,18 +213,19 @@ def _spare_order(node: Node) -> tuple[bool, int, str]:
     return node.origin is Origin.LAUNCHED, node.idle_since_at_ms or 0, node.node_id
 
 
-def _release_spares(txn: Txn, pool: Pool, count: int) -> None:
-    """Let spares be ordinary nodes again: those not there yet first, then the oldest that we pay.
-
-    The oldest would be the next to be replaced; what is our own costs nothing and stays.
-    """
-    spares = _of_use(txn, pool, Use.INCOMING_SPARE)[::-1]
-    spares += sorted(
-        _of_use(txn, pool, Use.SPARE),
-        key=lambda node: (node.origin is not Origin.LAUNCHED, node.created_at_ms, node.node_id),
-    )
-    for node in spares[:count]:
-        txn.change(node, is_spare=False, spare_band=None)
+def _release_spares(txn: Txn, pool: Pool) -> None:
+    """Give what a band has too many of to one that lacks some, or let it be ordinary."""
+    wanted = {target.band: target.count for target in pool.spares}
+    have = {band: _spares_of(txn, pool, band) for band in (*Band, None)}
+    lacking = [
+        target.band for target in pool.spares for _ in range(target.count - len(have[target.band]))
+    ]
+    for band, spares in have.items():
+        excess = spares[: max(0, len(spares) - wanted.get(band, 0))]
+        for node in reversed(excess):  # what is there before what is not
+            is_kept = bool(lacking)
+            other = lacking.pop(0) if lacking else None
+            txn.change(node, is_spare=is_kept, spare_band=other)
 
 
 def _of_use(txn: Txn, pool: Pool, use: Use) -> list[Node]:

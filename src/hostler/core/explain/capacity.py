@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hostler.base.ids import LeaseId, NodeId
+from hostler.core.consolidation import words
 from hostler.core.explain.answer import Explanation, Why, counted, next_at_ms, notes, why
 from hostler.core.fleet import Fleet
 from hostler.core.keys import tier_key
@@ -30,7 +31,7 @@ def explain_node(fleet: Fleet, node_id: NodeId) -> Explanation | None:
         kind="node",
         phase=node.phase.value,
         summary=_node_summary(node),
-        reasons=(*_node_reasons(node), *notes(fleet, node_id)),
+        reasons=(*_node_reasons(node), *_consolidation(fleet, node), *notes(fleet, node_id)),
         next_at_ms=next_at_ms(fleet, node),
         commands=tuple(ids),
     )
@@ -68,6 +69,10 @@ def _node_reasons(node: Node) -> Iterator[Why]:
     if node.drain is not None:
         told = f"by {node.drain.by}"
         yield why("record", Reason.DRAINING, told, node.phase_since_at_ms)
+    closed = node.maintenance
+    if closed is not None and not closed.is_called_off:
+        told = f"{closed.name}, from {closed.from_at_ms} to {closed.to_at_ms}"
+        yield why("record", Reason.MAINTENANCE, told, node.phase_since_at_ms)
     quarantine = node.quarantine
     if quarantine is not None and not quarantine.is_over:
         told = f"for {quarantine.cause.value}, {quarantine.count} in a row"
@@ -79,6 +84,12 @@ def _node_reasons(node: Node) -> Iterator[Why]:
     if node.launch_failure is not None:
         told = f"{node.launch_failure.code}: {node.launch_failure.message}"
         yield why("record", Reason.NODE_NOT_RUNNING, told, node.phase_since_at_ms)
+
+
+def _consolidation(fleet: Fleet, node: Node) -> Iterator[Why]:
+    """Tell why the machine of a node that jobs use stays although it could be saved, or goes."""
+    for obstacle, since_at_ms in words(fleet, node, fleet.now_ms):
+        yield why("consolidating", obstacle.reason, obstacle.detail, since_at_ms)
 
 
 def explain_lease(fleet: Fleet, lease_id: LeaseId) -> Explanation | None:

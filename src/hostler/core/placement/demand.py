@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hostler.base.encoding import digest, encode
-from hostler.base.ids import NodeId, ReplicaId
+from hostler.base.ids import PRIMARY, NodeId, ReplicaId
 from hostler.core.placement.resilience import NODE, DomainRule
 from hostler.core.placement.rules import anchors_of, rules_of
 from hostler.model import Allocation, Bundle, Replica
@@ -87,8 +87,8 @@ def demand_of(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, now_ms: 
         rules=(*_node_left(fleet, replica), *rules_of(fleet, bundle, job, replica, others)),
         bundle_count_by_node=counts,
         broken_count_max=None if replica.migration is None else replica.migration.broken_count_max,
-        is_primary=replica.index == 0,
-        is_reliable_required=is_reliable_required(bundle, replica.index),
+        is_primary=replica.role == PRIMARY,
+        is_reliable_required=is_reliable_required(bundle, replica.role),
         spares=spare_access(job.band, is_recovery=is_recovery),
         avoided=frozenset(each.node_id for each in avoided if not each.is_rejection),
         rejected=frozenset(each.node_id for each in avoided if each.is_rejection),
@@ -146,12 +146,12 @@ def pools_of(bundle: Bundle) -> tuple[str, ...]:
     return (bundle.pool, *bundle.fallback_pools)
 
 
-def is_reliable_required(bundle: Bundle, index: int) -> bool:
+def is_reliable_required(bundle: Bundle, role: str) -> bool:
     """Say whether a replica must not be on capacity that its provider may take back."""
-    return index == 0 and not bundle.is_primary_interruptible
+    return role == PRIMARY and not bundle.is_primary_interruptible
 
 
-def demand_digest(bundle: Bundle, job: Job, index: int) -> str:
+def demand_digest(bundle: Bundle, job: Job, role: str) -> str:
     """Return the digest under which replicas that ask alike stand in one line.
 
     A gang asks as a whole, so each has lines of its own.
@@ -161,7 +161,7 @@ def demand_digest(bundle: Bundle, job: Job, index: int) -> str:
         together(bundle.jobs) if bundle.is_colocated else job.requirement,
         pools_of(bundle),
         bundle.fallback,
-        is_reliable_required(bundle, index),
+        is_reliable_required(bundle, role),
         job.node_rules,
         bundle.bundle_id if bundle.is_gang else "",
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from hostler.base.ids import BACKUP, PRIMARY
 from hostler.core.peer_index import is_peer, wishes_about
 from hostler.core.placement.open_domains import open_domains_of
 from hostler.core.placement.resilience import NODE, DomainRule, Domains, spread_rules
@@ -77,7 +78,7 @@ def _open_domains(
     fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, domains: list[str]
 ) -> Mapping[str, set[str]]:
     pools = (bundle.pool, *bundle.fallback_pools)
-    is_strict = replica.index == 0 and not bundle.is_primary_interruptible
+    is_strict = replica.role == PRIMARY and not bundle.is_primary_interruptible
     wanted = (Reliability.RELIABLE,) if is_strict else tuple(Reliability)
     return {
         domain: open_domains_of(fleet, pools, job.node_rules, wanted, domain) for domain in domains
@@ -89,9 +90,10 @@ def _apart_from_pair(
 ) -> Iterator[DomainRule]:
     """Keep primary and backup apart, whichever of the two is placed."""
     rule = bundle.backup_apart
-    if rule is None or replica.index > 1:
+    other = {PRIMARY: BACKUP, BACKUP: PRIMARY}.get(replica.role)
+    if rule is None or other is None:
         return
-    pair = [each for each in siblings if each.replica_index == 1 - replica.index]
+    pair = [each for each in siblings if each.role == other]
     if pair:
         yield _closed(fleet, rule.domain, Reason.FAILURE_DOMAIN, pair, is_required=rule.is_required)
 

@@ -1,6 +1,7 @@
 """Translating: documents of people and messages of agents, to and from the words of the core."""
 
 from hostler.engine.translate.agents import (
+    AnyAgentCommand,
     agent_command,
     allocation_fact,
     allocation_facts,
@@ -16,6 +17,7 @@ from hostler.engine.translate.configuration import (
 )
 
 __all__ = [
+    "AnyAgentCommand",
     "agent_command",
     "allocation_fact",
     "allocation_facts",

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterable
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 import msgspec
 
 from hostler.base.ids import AllocationId, CommandId
 from hostler.core.allocation_fact import AllocationFact
 from hostler.core.fleet import Fleet
+from hostler.core.rollout import config_of
 from hostler.model import Allocation
 from hostler.model.allocation import EndCause, Ended
-from hostler.model.command import EndLease, StartAllocation, StopAllocation
-from hostler.model.launch import Launch
+from hostler.model.command import (
+    AssignRole,
+    ConfigureAllocation,
+    EndLease,
+    StartAllocation,
+    StopAllocation,
+)
+from hostler.model.launch import JobConfig, Launch
 from hostler.model.shape import Capability, Device, Shape
 from hostler.ports.agents import AgentCommand
 from hostler.wire import agent as wire
 from hostler.wire import work
 
+AnyAgentCommand: TypeAlias = (
+    StartAllocation | ConfigureAllocation | AssignRole | StopAllocation | EndLease
+)
+"""What the core asks of agents."""
+
 
 def agent_command(
-    fleet: Fleet, command_id: CommandId, command: StartAllocation | StopAllocation | EndLease
+    fleet: Fleet, command_id: CommandId, command: AnyAgentCommand
 ) -> AgentCommand | None:
-    """Write a command as a message; `None` when the allocation that it is to start is no more."""
+    """Write a command as a message; `None` when what it is about is no more."""
     match command:
         case StartAllocation():
             allocation = fleet.allocations.get(command.allocation_id)
@@ -36,6 +48,28 @@ def agent_command(
                 allocation_id=command.allocation_id,
                 epoch=command.epoch,
                 launch=_launch(fleet, allocation),
+                config=_config(config_of(fleet, allocation)),
+            )
+        case ConfigureAllocation():
+            allocation = fleet.allocations.get(command.allocation_id)
+            config = None if allocation is None else _config(config_of(fleet, allocation))
+            if config is None:
+                return None
+            return wire.ConfigureAllocation(
+                command_id=command_id,
+                node_epoch=command.node_epoch,
+                allocation_id=command.allocation_id,
+                epoch=command.epoch,
+                config=config,
+            )
+        case AssignRole():
+            return wire.AssignRole(
+                command_id=command_id,
+                node_epoch=command.node_epoch,
+                allocation_id=command.allocation_id,
+                epoch=command.epoch,
+                role=command.role,
+                term=command.term,
             )
         case StopAllocation():
             return wire.StopAllocation(
@@ -57,6 +91,17 @@ def agent_command(
             )
         case _:
             assert_never(command)
+
+
+def _config(config: JobConfig | None) -> work.Config | None:
+    if config is None:
+        return None
+    return work.Config(
+        number=config.generation,
+        values_json=config.values_json,
+        files=dict(config.files),
+        signal=config.signal,
+    )
 
 
 def _launch(fleet: Fleet, allocation: Allocation) -> work.Launch:
@@ -95,6 +140,8 @@ def allocation_fact(report: work.AllocationReport) -> AllocationFact:
         epoch=report.epoch,
         phase=report.phase.value,
         started_at_ms=report.started_at_ms,
+        config_written=report.config_written,
+        config_applied=report.config_applied,
         ended=None if report.ended is None else _ended(report.ended),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hostler.base.encoding import encode
 from hostler.base.errors import Rejected
 from hostler.base.ids import BundleId
 from hostler.base.units import (
@@ -18,6 +19,7 @@ from hostler.core.inputs import SubmitBundle
 from hostler.engine.time_zones import read_time_zones
 from hostler.engine.translate.disruption import budget_zones, disruption_budgets
 from hostler.engine.translate.where import affinities, node_rules, spread_rule
+from hostler.model.audit import Origin
 from hostler.model.bundle import Fallback, Job, OnFailure, RolloutPolicy
 from hostler.model.calendar import TimeZone, Weekday, Window
 from hostler.model.launch import (
@@ -26,6 +28,7 @@ from hostler.model.launch import (
     Disconnect,
     ExecReadiness,
     HttpReadiness,
+    JobConfig,
     Launch,
     Readiness,
     SdNotifyReadiness,
@@ -49,7 +52,7 @@ from hostler.wire.documents import (
     WishDocument,
     wish_of,
 )
-from hostler.wire.documents.bundle import RunDocument, TimetableDocument
+from hostler.wire.documents.bundle import JobConfigDocument, RunDocument, TimetableDocument
 from hostler.wire.documents.windows import days_of
 from hostler.wire.documents.work import RequiresDocument
 
@@ -60,6 +63,7 @@ def submit_bundle(
     request_id: str,
     principal: str,
     idempotency_key: str = "",
+    origin: Origin | None = None,
     now_ms: int = 0,
 ) -> SubmitBundle:
     """Read a checked document; `now_ms` says which years of its time zone are looked up."""
@@ -70,6 +74,7 @@ def submit_bundle(
         request_id=request_id,
         principal=principal,
         idempotency_key=idempotency_key,
+        origin=origin,
         bundle_id=BundleId(document.bundle),
         pool=document.pool,
         jobs=tuple(_job(job, document.where) for job in document.jobs),
@@ -84,6 +89,7 @@ def submit_bundle(
             None if document.backup_apart is None else spread_rule(document.backup_apart)
         ),
         is_protection_required=document.require_protected,
+        is_backup_promoted=document.promote_backup,
         labels=dict(document.labels),
         rollout=RolloutPolicy(
             max_parallel=document.rollout.max_parallel,
@@ -91,7 +97,7 @@ def submit_bundle(
             progress_within_ms=duration_ms(document.rollout.progress_within),
             on_failure=OnFailure(document.rollout.on_failure),
         ),
-        timetable=None if table is None else _timetable(table, zones),
+        timetable=None if table is None else timetable_of(table, zones),
         disruption_budgets=disruption_budgets(budgets),
         time_zones=(
             *zones,
@@ -100,7 +106,9 @@ def submit_bundle(
     )
 
 
-def _timetable(document: TimetableDocument, zones: Sequence[TimeZone]) -> Timetable:
+def timetable_of(document: TimetableDocument, zones: Sequence[TimeZone]) -> Timetable:
+    """Read when something runs, or holds; of a zone that is not known, as if it had no ends."""
+
     def instants(text: str | None) -> Instant | None:
         if text is None or not zones:
             return None  # what has no known zone is refused
@@ -137,6 +145,15 @@ def _job(document: JobDocument, where: WhereDocument) -> Job:
         node_rules=node_rules(where, document.where),
         affinities=affinities(where, document.where),
         can_overlap=document.overlap == "allowed",
+        config=None if document.config is None else _job_config(document.config),
+    )
+
+
+def _job_config(document: JobConfigDocument) -> JobConfig:
+    return JobConfig(
+        values_json=encode(document.values).decode(),
+        files=dict(sorted(document.files.items())),
+        signal=document.signal,
     )
 
 

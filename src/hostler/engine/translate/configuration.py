@@ -19,9 +19,12 @@ from hostler.base.units import (
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import ApplyConfiguration
 from hostler.engine.time_zones import read_time_zones, time_zone_problem
+from hostler.engine.translate.consolidation import consolidation_policy
 from hostler.engine.translate.disruption import budget_zones, disruption_budgets
+from hostler.engine.translate.maintenance import maintenance_plans, maintenance_zones
 from hostler.engine.translate.services import node_service
 from hostler.model import Budget, Pool
+from hostler.model.audit import Origin
 from hostler.model.calendar import Weekday, Window
 from hostler.model.pool import (
     Band,
@@ -32,6 +35,7 @@ from hostler.model.pool import (
     Reuse,
     Rollout,
     SizeWindow,
+    SpareTarget,
     Tier,
     TierKind,
 )
@@ -54,7 +58,12 @@ from hostler.wire.documents import (
     TierDocument,
     capability_of,
 )
-from hostler.wire.documents.config import FleetDocument, OfferDocument, PreemptionDocument
+from hostler.wire.documents.config import (
+    FleetDocument,
+    OfferDocument,
+    PreemptionDocument,
+    SparesDocument,
+)
 from hostler.wire.documents.spend import BudgetDocument, CapDocument, SpendDocument
 from hostler.wire.documents.windows import WindowDocument, days_of
 from hostler.wire.documents.work import ShapeDocument
@@ -93,6 +102,7 @@ def _time_zones(document: ConfigDocument) -> Iterator[tuple[str, str]]:
     for name, pool in document.pools.items():
         for index, window in enumerate(pool.windows):
             yield f"pools.{name}.windows[{index}].time_zone", window.time_zone
+    yield from maintenance_zones("fleet.maintenance", document.fleet.maintenance)
     yield from budget_zones("fleet.disruption_budgets", document.fleet.disruption_budgets)
 
 
@@ -109,14 +119,16 @@ def apply_configuration(
     request_id: str,
     principal: str,
     idempotency_key: str = "",
+    origin: Origin | None = None,
 ) -> ApplyConfiguration:
     """Read a checked document. An id is made up if it has none; the core uses it once only."""
     return ApplyConfiguration(
         request_id=request_id,
         principal=principal,
         idempotency_key=idempotency_key,
+        origin=origin,
         fleet_id=document.fleet.id or new_fleet_id(),
-        settings=_settings(document.fleet),
+        settings=_settings(document.fleet, now_ms),
         pools=tuple(_pool(name, pool) for name, pool in sorted(document.pools.items())),
         services=tuple(
             node_service(name, each) for name, each in sorted(document.services.items())
@@ -126,7 +138,7 @@ def apply_configuration(
     )
 
 
-def _settings(document: FleetDocument) -> FleetSettings:
+def _settings(document: FleetDocument, now_ms: int) -> FleetSettings:
     timing, recovery, retention = document.timing, document.recovery, document.retention
     return FleetSettings(
         heartbeat_ms=duration_ms(timing.heartbeat),
@@ -136,6 +148,7 @@ def _settings(document: FleetDocument) -> FleetSettings:
         list_every_ms=duration_ms(timing.list_every),
         orphan_grace_ms=duration_ms(timing.orphan_grace),
         lost_node_count_max=timing.lost_nodes_max,
+        lost_node_percent_max=timing.lost_percent_max,
         brake_window_ms=duration_ms(timing.brake_window),
         repay=RepayLimits(
             settle_ms=duration_ms(document.debts.settle),
@@ -151,6 +164,7 @@ def _settings(document: FleetDocument) -> FleetSettings:
         ),
         ageing_ms=duration_ms(document.placement.ageing),
         preemption=_preemption(document.placement.preemption),
+        maintenance=maintenance_plans(document.maintenance, now_ms),
         disruption_budgets=disruption_budgets(document.disruption_budgets),
         recovery=RecoveryLimits(
             restart_count_max=recovery.restarts_max,
@@ -172,6 +186,10 @@ def _settings(document: FleetDocument) -> FleetSettings:
             journal_count_max=retention.journal_max,
             ended_ms=duration_ms(retention.ended),
             decision_count_max=retention.decisions_max,
+            life_count_max=retention.life_max,
+            lives_count_max=retention.lives_max,
+            audit_ms=duration_ms(retention.audit),
+            audit_count_max=retention.audit_max,
         ),
         spend=_spend(document.spend),
     )
@@ -236,7 +254,6 @@ def _preemption(document: PreemptionDocument) -> Preemption:
 
 
 def _pool(name: str, document: PoolDocument) -> Pool:
-    spares = document.spares
     return Pool(
         name=name,
         tiers=tuple(_tier(tier) for tier in document.tiers),
@@ -250,10 +267,10 @@ def _pool(name: str, document: PoolDocument) -> Pool:
             surge_count_max=document.rollout.surge,
             unavailable_count_max=document.rollout.unavailable,
         ),
+        consolidation=consolidation_policy(document.consolidation),
         age_ms_max=None if document.age_max is None else duration_ms(document.age_max),
         boot_failure_count_max=document.boot_failures_max,
-        spare_count=0 if spares is None else spares.count,
-        spare_band=None if spares is None or spares.band is None else Band(spares.band),
+        spares=_spares(document.spares),
         slot_count=document.slots,
         packing=Packing(document.packing),
         idle_ms=duration_ms(document.idle),
@@ -269,6 +286,19 @@ def _pool(name: str, document: PoolDocument) -> Pool:
         use_count_max=document.uses_max,
         launch_count_max=document.launches_max,
     )
+
+
+def _spares(
+    documents: SparesDocument | list[SparesDocument] | None,
+) -> tuple[SpareTarget, ...]:
+    """Read the targets, in the order in which they are filled: gold, either, silver."""
+    given = documents if isinstance(documents, list) else [documents] if documents else []
+    targets = [
+        SpareTarget(count=one.count, band=None if one.band is None else Band(one.band))
+        for one in given
+    ]
+    order = (Band.GOLD, None, Band.SILVER)
+    return tuple(sorted(targets, key=lambda target: order.index(target.band)))
 
 
 def _window(document: WindowDocument) -> SizeWindow:

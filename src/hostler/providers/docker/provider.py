@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ from hostler.ports.provider import (
     RequestInvalid,
 )
 from hostler.providers.docker.checks import self_check
+from hostler.providers.docker.ends import Ends
 from hostler.providers.docker.engine_api import Absent, Conflict, EngineApi
 from hostler.providers.docker.execution import DockerExecution
 from hostler.providers.docker.options import DockerOptions, host_config, problems_of, socket_of
@@ -62,9 +63,6 @@ takes note of orphans that end, so that none stays as a zombie."""
 TWIN_TRIES_MAX: Final = 40
 """Of looking whether a twin of a launch that failed has made the container, 50 ms apart."""
 
-ENDS_MAX: Final = 1_000
-"""Ends of containers that are remembered. Each is asked for within seconds of the removal."""
-
 ALIVE_SCRIPT: Final = f"mkdir -p {WORK_FOLDER} && : >{WORK_FOLDER}/alive"
 
 
@@ -78,7 +76,7 @@ class DockerProvider:
         self._engines: dict[str, EngineApi] = {}
         self._used: set[str] = set()
         self._alive_at_ms: dict[MachineId, int] = {}
-        self._ended_at_ms: dict[MachineId, int] = {}
+        self._ends = Ends(context.folder / "ends")
 
     # -- the port ----------------------------------------------------------------------------
 
@@ -122,26 +120,28 @@ class DockerProvider:
                 yield machine
 
     async def stop(self, machine_id: MachineId) -> None:
-        """Remove a container with its volumes; see `Provider.stop`."""
+        """Remove a container with its volumes; see `Provider.stop`.
+
+        It is killed first and its end written down, so that this is known whatever happens then.
+        """
         engine = self._engine_of(machine_id)
         container = None if engine is None else await self._inspect(engine, machine_id)
         if engine is None or container is None or machine_of(container, self._fleet_id) is None:
             return
+        asked_at_ms = self._clock.now_ms()
+        if container["State"].get("Running"):
+            # 409: it has ended by itself meanwhile.
+            with contextlib.suppress(Absent, Conflict):
+                await engine.call("POST", f"/containers/{machine_id}/kill")
+            container = await self._inspect(engine, machine_id) or container
+        finished_at_ms = None
+        if not container["State"].get("Running"):
+            finished_at_ms = instant_ms(str(container["State"].get("FinishedAt") or ""))
+        self._ends.note(machine_id, asked_at_ms if finished_at_ms is None else finished_at_ms)
         # 409: its removal is under way already.
         with contextlib.suppress(Absent, Conflict):
             await engine.call("DELETE", f"/containers/{machine_id}", force="true", v="true")
         self._alive_at_ms.pop(machine_id, None)
-        self._note_end(machine_id, container["State"])
-
-    def _note_end(self, machine_id: MachineId, state: Mapping[str, Any]) -> None:
-        """Remember when a container that has just been removed ended: now, unless it was over."""
-        finished_at_ms = None
-        if not state.get("Running"):
-            finished_at_ms = instant_ms(str(state.get("FinishedAt") or ""))
-        ended_at_ms = self._clock.now_ms() if finished_at_ms is None else finished_at_ms
-        self._ended_at_ms.setdefault(machine_id, ended_at_ms)
-        while len(self._ended_at_ms) > ENDS_MAX:
-            del self._ended_at_ms[next(iter(self._ended_at_ms))]
 
     async def ended_at_ms(self, machine_id: MachineId) -> int | None:
         """Return when a container ended that is there or was removed lately; see `TellsEnds`."""
@@ -149,7 +149,7 @@ class DockerProvider:
         container = None if engine is None else await self._inspect(engine, machine_id)
         if container is not None and has_ended(container):
             return instant_ms(str(container["State"].get("FinishedAt") or ""))
-        return self._ended_at_ms.get(machine_id)
+        return self._ends.of(machine_id)
 
     async def offers(self) -> Sequence[Offer]:
         """Return nothing: limits come from the tier's own offers, whatever their names."""

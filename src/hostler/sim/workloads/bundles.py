@@ -28,6 +28,7 @@ from hostler.model.launch import (
     AtOnceReadiness,
     DelayReadiness,
     Disconnect,
+    JobConfig,
     Launch,
     Readiness,
     SdNotifyReadiness,
@@ -76,6 +77,9 @@ class Submitters:
         """Of everything about bundles that run: apart, so that adding to it moves nothing else."""
         self._wish_rng = client.world.stream("workload", "bundle_wishes")
         """Of what they wish about where they are; apart for the same reason."""
+        self._config_rng = client.world.stream("workload", "bundle_config")
+        self._last: dict[str, SubmitBundle] = {}
+        """What was last asked for, by bundle."""
         self._count = 0
         self._wanted: list[str] = []
 
@@ -84,6 +88,9 @@ class Submitters:
         keep_wanting(self._client.world, self._rng, self._plan.bundles_per_hour, self._act)
         steers_per_hour = self._plan.steers_per_hour
         keep_wanting(self._client.world, self._life_rng, steers_per_hour, self._steer)
+        configs_per_hour = self._plan.configs_per_hour
+        if configs_per_hour:
+            keep_wanting(self._client.world, self._config_rng, configs_per_hour, self._configure)
 
     def _act(self) -> None:
         rng = self._rng
@@ -109,6 +116,20 @@ class Submitters:
                     request_id=request_id, principal="operator", bundle_id=BundleId(name)
                 )
             )
+
+    def _configure(self) -> None:
+        """Change nothing of a bundle but what its jobs work by."""
+        if not self._wanted:
+            return
+        last = self._last[self._config_rng.choice(self._wanted)]
+        jobs = tuple(replace(job, config=self._config(likely_ppm=900_000)) for job in last.jobs)
+        self._client.ask(lambda request_id: replace(last, request_id=request_id, jobs=jobs))
+
+    def _config(self, *, likely_ppm: int) -> JobConfig | None:
+        rng = self._config_rng
+        if not self._plan.configs_per_hour or not rng.chance(likely_ppm):
+            return None
+        return JobConfig(values_json=f'{{"tone":{rng.below(5)}}}')
 
     def _steer(self) -> None:
         if not self._wanted:
@@ -149,25 +170,24 @@ class Submitters:
         fallback_pools = others if rng.chance(300_000) else ()
         fallback = rng.choice(tuple(Fallback))
         is_gang = rng.chance(plan.gang_ppm)
-        given = self._wishes(name, spread if is_spread else ())
-        self._client.ask(
-            lambda request_id: SubmitBundle(
-                request_id=request_id,
-                principal="operator",
-                bundle_id=BundleId(name),
-                pool=pool,
-                jobs=jobs,
-                replica_count=replica_count,
-                fallback_pools=fallback_pools,
-                is_primary_interruptible=not is_spread,
-                rollout=policy,
-                timetable=timetable,
-                time_zones=(UTC_ZONE,),
-                fallback=fallback,
-                is_gang=is_gang,
-                **given,
-            )
+        asked = self._last[name] = SubmitBundle(
+            request_id="",
+            principal="operator",
+            bundle_id=BundleId(name),
+            pool=pool,
+            jobs=jobs,
+            replica_count=replica_count,
+            fallback_pools=fallback_pools,
+            is_primary_interruptible=not is_spread,
+            rollout=policy,
+            timetable=timetable,
+            time_zones=(UTC_ZONE,),
+            fallback=fallback,
+            is_gang=is_gang,
+            is_backup_promoted=int(name[1:]) % 3 == 0,
+            **self._wishes(name, spread if is_spread else ()),
         )
+        self._client.ask(lambda request_id: replace(asked, request_id=request_id))
 
     def _wishes(self, name: str, spread: tuple[SpreadRule, ...]) -> dict[str, Any]:
         given: dict[str, Any] = {"spread": spread}
@@ -220,6 +240,7 @@ class Submitters:
             ),
             is_dormant=rng.chance(50_000),
             can_overlap=can_overlap,
+            config=self._config(likely_ppm=300_000),
         )
         if self._wish_rng.chance(plan.wishes_ppm):
             wishes = with_wishes(self._wish_rng, job, has_mesh=self._has_mesh)

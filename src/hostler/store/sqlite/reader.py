@@ -9,10 +9,10 @@ from pathlib import Path
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import DBAPIError
 
-from hostler.ports.store import EventsGone, JournalRow, StoredEvent, StoreFailed
+from hostler.ports.store import EventsGone, JournalRow, LifeRow, StoredEvent, StoreFailed
 from hostler.store.sqlite.connection import connect
 from hostler.store.sqlite.failures import told
-from hostler.store.sqlite.tables import EVENTS, JOURNAL, META
+from hostler.store.sqlite.tables import EVENTS, JOURNAL, LIVES, META
 
 
 class Reader:
@@ -53,6 +53,17 @@ class Reader:
                 .limit(limit)
             )
             return [JournalRow(*row) for row in rows]
+
+    def life(self, subject: str, before_seq: int | None, limit: int) -> list[LifeRow]:
+        """Return a page of a life; see `Store.life`."""
+        wanted = select(LIVES.c.subject, LIVES.c.seq, LIVES.c.at_ms, LIVES.c.body).where(
+            LIVES.c.subject == subject
+        )
+        if before_seq is not None:
+            wanted = wanted.where(LIVES.c.seq < before_seq)
+        with self._transaction() as connection:
+            rows = connection.execute(wanted.order_by(LIVES.c.seq.desc()).limit(limit))
+            return [LifeRow(*row) for row in rows]
 
     def check(self) -> None:
         """Read one row, and see that the file is still where it was.

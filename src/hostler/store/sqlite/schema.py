@@ -23,7 +23,7 @@ from hostler.store.sqlite.backup import back_up, backups
 from hostler.store.sqlite.connection import driver, use_wal
 from hostler.store.sqlite.tables import JOURNAL, META, RECORDS
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 """Number of the newest migration in `migrations/versions`; a test compares them."""
 
 

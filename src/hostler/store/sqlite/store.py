@@ -12,6 +12,8 @@ from typing import Final, ParamSpec, TypeVar
 from hostler.ports.store import (
     Commit,
     JournalRow,
+    Keep,
+    LifeRow,
     Loaded,
     StoreClosed,
     StoredEvent,
@@ -85,13 +87,15 @@ class SqliteStore:
         """Return a page of the journal; see `Store.journal`."""
         return await self._read(self._reader.journal, from_revision, limit)
 
-    async def prune(self, *, events_keep: int, journal_keep: int) -> None:
-        """Forget old events and journal rows, letting commits through between two helpings."""
+    async def life(self, subject: str, before_seq: int | None, limit: int) -> list[LifeRow]:
+        """Return a page of a life; see `Store.life`."""
+        return await self._read(self._reader.life, subject, before_seq, limit)
+
+    async def prune(self, keep: Keep) -> None:
+        """Forget old history, letting commits through between two helpings."""
         has_more = True
         while has_more:
-            has_more = await self._write(
-                self._writer.prune, events_keep=events_keep, journal_keep=journal_keep
-            )
+            has_more = await self._write(self._writer.prune, keep)
 
     async def check(self) -> None:
         """Return if the store can be read and nothing is in doubt; see `Store.check`."""

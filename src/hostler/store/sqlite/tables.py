@@ -71,6 +71,18 @@ JOURNAL: Final = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
+LIVES: Final = Table(
+    "lives",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("subject", Text, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    UniqueConstraint("subject", "seq", name="lives_by_subject"),
+)
+"""Events by whose life they belong to. Ids rise, so the oldest of all have the lowest."""
+
 
 def _compiled(statement: ClauseElement) -> str:
     """Compile a statement without literals to SQL whose `?` stand in the order of its parameters.
@@ -104,4 +116,12 @@ REMOVE: Final = _compiled(
     )
 )
 ADD_EVENT: Final = _compiled(sqlite.insert(EVENTS))
+ADD_LIFE: Final = _compiled(
+    sqlite.insert(LIVES).values(
+        subject=bindparam("subject"),
+        seq=bindparam("seq"),
+        at_ms=bindparam("at_ms"),
+        body=bindparam("body"),
+    )
+)
 ADD_JOURNAL: Final = _compiled(sqlite.insert(JOURNAL))

@@ -23,6 +23,7 @@ from hostler.ports.store import (
     Commit,
     CommitDoubtful,
     CommitFailed,
+    Keep,
     LeadershipLost,
     Loaded,
     StoreFull,
@@ -32,11 +33,14 @@ from hostler.store.sqlite import tables
 from hostler.store.sqlite.connection import connect, driver
 from hostler.store.sqlite.failures import commit_failed, told
 from hostler.store.sqlite.schema import Layout, prepare
-from hostler.store.sqlite.tables import EVENTS, JOURNAL, META
+from hostler.store.sqlite.tables import EVENTS, JOURNAL, LIVES, META
 
 PRUNE_ROWS: Final = 2_000
 """How much one transaction forgets; about 10 ms, so that commits do not wait long behind it."""
 
+
+PRUNE_LIVES: Final = 200
+"""Lives that one transaction cuts back; each costs a look into an index."""
 
 FAILURES: Final = (DBAPIError, sqlite3.Error)
 """What a failing SQLite raises, through SQLAlchemy and below it."""
@@ -53,6 +57,8 @@ class Writer:
         """
         self._path = path
         self._connection: Connection | None = None
+        self._grown: set[str] = set()
+        """Whose lives have grown since they were last cut back."""
         self.is_doubtful = False
         """Whether a commit may or may not have happened; `load` settles it."""
         try:
@@ -105,25 +111,31 @@ class Writer:
         if refused is not None:
             connection.rollback()
             raise refused
+        self._grown.update(row.subject for row in commit.lives)
         try:
             connection.commit()
         except sqlite3.Error as error:
             self._disconnect()
             self._settle(commit, error)
 
-    def prune(self, *, events_keep: int, journal_keep: int) -> bool:
+    def prune(self, keep: Keep) -> bool:
         """Forget some of what is too old; return whether there is more of it."""
+        grown = [self._grown.pop() for _ in range(min(len(self._grown), PRUNE_LIVES))]
         with self._transaction() as connection:
             position = _position(driver(connection))
-            events_floor = position.event_seq - events_keep
+            events_floor = position.event_seq - keep.events
             connection.execute(
                 update(META).values(events_floor=func.max(META.c.events_floor, events_floor))
             )
             has_more_events = _forget(connection, EVENTS.c.seq, events_floor)
             has_more_journal = _forget(
-                connection, JOURNAL.c.revision, position.revision - journal_keep
+                connection, JOURNAL.c.revision, position.revision - keep.journal
             )
-        return has_more_events or has_more_journal
+            for subject in grown:
+                _shorten(connection, subject, keep.life)
+            newest = connection.execute(select(func.max(LIVES.c.id))).scalar() or 0
+            has_more_lives = _forget(connection, LIVES.c.id, newest - keep.lives)
+        return has_more_events or has_more_journal or has_more_lives or bool(self._grown)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -192,6 +204,9 @@ def _write(connection: sqlite3.Connection, commit: Commit) -> CommitFailed | Lea
     connection.executemany(tables.REMOVE, removals)
     events = ((event.seq, event.at_ms, event.body) for event in commit.events)
     connection.executemany(tables.ADD_EVENT, events)
+    if commit.lives:
+        lives = ((row.subject, row.seq, row.at_ms, row.body) for row in commit.lives)
+        connection.executemany(tables.ADD_LIFE, lives)
     if (row := commit.journal) is not None:
         connection.execute(tables.ADD_JOURNAL, (row.revision, row.now_ms, row.body))
     return None
@@ -205,6 +220,15 @@ def _net(
     puts = [(kind, key, body) for (kind, key), body in last.items() if body is not None]
     removals = [at for at, body in last.items() if body is None]
     return puts, removals
+
+
+def _shorten(connection: Connection, subject: str, keep: int) -> None:
+    """Keep the newest events of one life."""
+    mine = LIVES.c.subject == subject
+    newest_too_old = (
+        select(LIVES.c.seq).where(mine).order_by(LIVES.c.seq.desc()).limit(1).offset(keep)
+    ).scalar_subquery()
+    connection.execute(delete(LIVES).where(mine, LIVES.c.seq <= newest_too_old))
 
 
 def _forget(connection: Connection, column: Column[int], floor: int) -> bool:

@@ -10,9 +10,29 @@ from hostler.ports.store import (
     CommitFailed,
     EventsGone,
     JournalRow,
+    Keep,
+    LifeRow,
+    Store,
     StoredEvent,
 )
 from hostler.testing.store_conformance.lab import StoreLab, Suite, commit_next
+
+
+async def _live(store: Store, subject: str, count: int) -> None:
+    """Let a life have so many events, one a commit."""
+    for _ in range(count):
+        loaded = await store.load()
+        seq, revision = loaded.event_seq + 1, loaded.revision + 1
+        row = LifeRow(subject, seq, seq * 1_000, b"event %d" % seq)
+        await store.commit(
+            Commit(
+                revision,
+                revision * 1_000,
+                loaded.leader_epoch,
+                events=[StoredEvent(seq, row.at_ms, row.body)],
+                lives=[row],
+            )
+        )
 
 
 class HistoryConformance(Suite):
@@ -47,7 +67,7 @@ class HistoryConformance(Suite):
         for _ in range(10):
             await commit_next(store, [Change("node", "n-1", b"one")], event_count=2)
             await commit_next(store, has_journal=True)
-        await store.prune(events_keep=5, journal_keep=4)
+        await store.prune(Keep(events=5, journal=4))
         assert [event.seq for event in await store.events(15, 100)] == [16, 17, 18, 19, 20]
         assert [row.revision for row in await store.journal(0, 100)] == [18, 20]
         assert (await store.load()).records == {"node": {"n-1": b"one"}}
@@ -56,7 +76,7 @@ class HistoryConformance(Suite):
     async def test_events_that_are_gone_are_said_to_be(self, lab: StoreLab) -> None:
         store = await lab.open()
         await commit_next(store, event_count=10)
-        await store.prune(events_keep=4, journal_keep=0)
+        await store.prune(Keep(events=4, journal=0))
         with pytest.raises(EventsGone) as gone:
             await store.events(5, 100)
         assert gone.value.oldest_seq == 7
@@ -66,7 +86,7 @@ class HistoryConformance(Suite):
     async def test_forgetting_all_events_forgets_no_position(self, lab: StoreLab) -> None:
         store = await lab.open()
         await commit_next(store, event_count=3)
-        await store.prune(events_keep=0, journal_keep=0)
+        await store.prune(Keep(events=0, journal=0))
         await store.close()
         again = await lab.open()
         assert (await again.load()).event_seq == 3
@@ -80,14 +100,45 @@ class HistoryConformance(Suite):
 
     async def test_pruning_less_than_before_brings_nothing_back(self, lab: StoreLab) -> None:
         store = await lab.open()
-        await store.prune(events_keep=10, journal_keep=10)
+        await store.prune(Keep(events=10, journal=10))
         await commit_next(store, event_count=5, has_journal=True)
-        await store.prune(events_keep=1, journal_keep=1)
-        await store.prune(events_keep=10, journal_keep=10)
+        await store.prune(Keep(events=1, journal=1))
+        await store.prune(Keep(events=10, journal=10))
         assert [event.seq for event in await store.events(4, 10)] == [5]
         with pytest.raises(EventsGone):
             await store.events(0, 10)
         assert len(await store.journal(0, 10)) == 1
+        await store.close()
+
+    async def test_a_life_is_read_backwards_in_pages(self, lab: StoreLab) -> None:
+        store = await lab.open()
+        await _live(store, "node/n-1", 5)
+        await _live(store, "node/n-2", 2)
+        pages = [await store.life("node/n-1", before, 2) for before in (None, 4, 2, 1)]
+        assert [[row.seq for row in page] for page in pages] == [[5, 4], [3, 2], [1], []]
+        assert pages[0][0] == LifeRow("node/n-1", 5, 5_000, b"event 5")
+        assert [row.seq for row in await store.life("node/n-2", None, 10)] == [7, 6]
+        assert await store.life("node/n-3", None, 10) == []
+        await store.close()
+
+    async def test_a_life_stays_when_the_stream_of_events_has_moved_on(self, lab: StoreLab) -> None:
+        store = await lab.open()
+        await _live(store, "node/n-1", 3)
+        await commit_next(store, event_count=20)
+        await store.prune(Keep(events=5, journal=5, life=2, lives=100))
+        assert [row.seq for row in await store.life("node/n-1", None, 10)] == [3, 2]
+        await store.close()
+        again = await lab.open()
+        assert [row.seq for row in await again.life("node/n-1", None, 10)] == [3, 2]
+        await again.close()
+
+    async def test_the_oldest_of_all_lives_go_first(self, lab: StoreLab) -> None:
+        store = await lab.open()
+        await _live(store, "node/n-1", 3)
+        await _live(store, "node/n-2", 3)
+        await store.prune(Keep(events=5, journal=5, life=10, lives=4))
+        assert [row.seq for row in await store.life("node/n-1", None, 10)] == [3]
+        assert [row.seq for row in await store.life("node/n-2", None, 10)] == [6, 5, 4]
         await store.close()
 
     @pytest.mark.slow
@@ -95,6 +146,6 @@ class HistoryConformance(Suite):
         store = await lab.open()
         for _ in range(10):
             await commit_next(store, event_count=1_000)
-        await store.prune(events_keep=10, journal_keep=10)
+        await store.prune(Keep(events=10, journal=10))
         assert len(await store.events(9_990, 100)) == 10
         await store.close()

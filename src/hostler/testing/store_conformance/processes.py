@@ -9,6 +9,7 @@ import pytest
 from hostler.ports.store import (
     Commit,
     JournalRow,
+    Keep,
     StoreClosed,
     StoredEvent,
 )
@@ -62,7 +63,7 @@ class ProcessConformance(Suite):
             lambda: store.commit(Commit(1, 0, 0)),
             lambda: store.events(0, 1),
             lambda: store.journal(0, 1),
-            lambda: store.prune(events_keep=0, journal_keep=0),
+            lambda: store.prune(Keep(events=0, journal=0)),
         ):
             with pytest.raises(StoreClosed):
                 await call()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
@@ -25,8 +25,19 @@ from hostler.wire.documents.where import (
 from hostler.wire.documents.windows import Day
 from hostler.wire.documents.work import Document, RequiresDocument
 
+CONFIG_BYTES_MAX: Final = 64 * 1024
+"""Of one job's configuration, as JSON. It is kept in the bundle's record and sent to each copy."""
+
 REPLICA_COUNT_MAX: Final = 10_000
 """Replicas of one bundle, over all its jobs: each is a record, and they come in one step."""
+
+FileName = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$",
+        description="A file's name without a folder: letters, digits, dots, hyphens, 100 at most.",
+    ),
+]
 
 Argv = Annotated[list[str], Meta(min_length=1, description="Argument vector; there is no shell.")]
 
@@ -103,6 +114,18 @@ class RunDocument(Document, frozen=True, kw_only=True):
     start."""
 
 
+class JobConfigDocument(Document, frozen=True, kw_only=True):
+    """What a job works by: it finds it in a folder, and anew there whenever it has changed."""
+
+    values: dict[str, Any] = {}
+    """A mapping of whatever the job understands; the job reads it as JSON."""
+    files: dict[FileName, str] = {}
+    """Texts, each a file of that name."""
+    signal: Literal["SIGHUP", "SIGUSR1", "SIGUSR2", "SIGWINCH"] | None = None
+    """Sent to the main process when a newer one is there, once it has a handler for it. Left out:
+    the job looks by itself."""
+
+
 class JobDocument(Document, frozen=True, kw_only=True):
     """One part of a bundle."""
 
@@ -114,6 +137,8 @@ class JobDocument(Document, frozen=True, kw_only=True):
     labels: Labels = {}
     """Added to those of the bundle."""
     run: RunDocument
+    config: JobConfigDocument | None = None
+    """Changed in place: a copy that runs gets it and is not restarted."""
     dormant: bool = False
     """Placed only when an operator starts it."""
     overlap: Literal["allowed", "forbidden"] = "forbidden"
@@ -190,6 +215,8 @@ class BundleDocument(Document, frozen=True, kw_only=True):
     require_protected: bool = False
     """True: refused unless the loss of any one node, zone, provider or interruptible tier would
     leave every replica a place."""
+    promote_backup: bool = False
+    """True: when the primary is gone and another copy is ready, that one becomes the primary."""
     labels: dict[str, str] = {}
     disruption_budgets: list[DisruptionBudgetDocument] = []
     """Bounds on moving its replicas, over each job; left out: one replica of a job at a time."""

@@ -264,6 +264,8 @@ def _kind_name(wanted: inspect.Type) -> str:
             return _kind_name(wanted.type)
         case inspect.StructType() | inspect.DictType():
             return "a mapping"
+        case inspect.ListType():
+            return "a list"
         case inspect.IntType():
             return "a whole number"
         case _:

@@ -6,7 +6,9 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
+from hostler.wire.documents.consolidation import ConsolidationDocument
 from hostler.wire.documents.disruption import FleetDisruptionBudgetDocument
+from hostler.wire.documents.maintenance import MaintenanceDocument
 from hostler.wire.documents.services import ServiceDocument
 from hostler.wire.documents.spend import BudgetDocument, SpendDocument
 from hostler.wire.documents.text import Count, CountFromOne, Duration, Money, Name
@@ -35,6 +37,8 @@ class TimingDocument(Document, frozen=True, kw_only=True):
     """Age below which an unknown machine of ours may still be a launch in flight."""
     lost_nodes_max: CountFromOne = 20
     """Brake: more nodes lost inside `brake_window` hold back further recoveries."""
+    lost_percent_max: Annotated[int, Meta(ge=1, le=100)] | None = None
+    """The same in percent of the nodes that are there, one at least; the lower of both holds."""
     brake_window: Duration = "5m"
 
 
@@ -110,6 +114,14 @@ class RetentionDocument(Document, frozen=True, kw_only=True):
     """How long ended allocations, settled leases and retired nodes can be asked about."""
     decisions_max: CountFromOne = 10
     """Placement decisions kept per replica."""
+    life_max: CountFromOne = 200
+    """Events kept in the life of one node, replica, bundle or pool, whatever else happens."""
+    lives_max: CountFromOne = 200_000
+    """The same of all lives together."""
+    audit: Duration = "90d"
+    """How long the audit goes back."""
+    audit_max: CountFromOne = 20_000
+    """Changes that it holds at most; refusals are kept apart, a tenth as many."""
 
 
 class ProviderDocument(Document, frozen=True, kw_only=True):
@@ -132,6 +144,8 @@ class FleetDocument(Document, frozen=True, kw_only=True):
     placement: PlacementDocument = PlacementDocument()
     disruption_budgets: list[FleetDisruptionBudgetDocument] = []
     """Bounds on moving what runs well; counted over all that each selects."""
+    maintenance: list[MaintenanceDocument] = []
+    """When the machines of which nodes are worked on."""
     recovery: RecoveryDocument = RecoveryDocument()
     quarantine: QuarantineDocument = QuarantineDocument()
     debts: DebtsDocument = DebtsDocument()
@@ -235,11 +249,14 @@ class PoolDocument(Document, frozen=True, kw_only=True):
     enabled: bool = True
     """false: no new work, and machines go when they are empty; true again calls that off."""
     rollout: RolloutDocument = RolloutDocument()
+    consolidation: ConsolidationDocument | None = None
+    """When little used machines are emptied so that they can go; left out: never."""
     age_max: Duration | None = None
     """An elastic node is replaced at this age, or up to a tenth earlier."""
     boot_failures_max: CountFromOne = 5
     """Machines of a tier that may fail to boot in a row; then it launches no more."""
-    spares: SparesDocument | None = None
+    spares: SparesDocument | list[SparesDocument] | None = None
+    """One target, or a list of them, one for each band. Gold's are filled first."""
     slots: CountFromOne = 1
     """Leases that one node may hold at once."""
     packing: Literal["spread", "pack"] = "spread"

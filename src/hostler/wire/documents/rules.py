@@ -13,11 +13,14 @@ from typing import TypeVar
 
 import msgspec
 
+from hostler.base.encoding import encode
 from hostler.base.errors import Rejected
 from hostler.base.units import duration_ms, local_time_ms, money_microusd
 from hostler.wire.documents.bundle import (
+    CONFIG_BYTES_MAX,
     REPLICA_COUNT_MAX,
     BundleDocument,
+    JobConfigDocument,
     RunDocument,
     TimetableDocument,
 )
@@ -28,10 +31,12 @@ from hostler.wire.documents.config import (
     TierDocument,
     TimingDocument,
 )
+from hostler.wire.documents.consolidation import ConsolidationDocument
 from hostler.wire.documents.disruption import (
     DisruptionBudgetDocument,
     FleetDisruptionBudgetDocument,
 )
+from hostler.wire.documents.maintenance import MaintenanceDocument
 from hostler.wire.documents.problem import DocumentProblem
 from hostler.wire.documents.spend_rules import spend_rules
 from hostler.wire.documents.tree import Plain, child_path
@@ -125,6 +130,7 @@ def _config_rules(parts: _Parts) -> Problems:
     yield from spend_rules(parts.value(""))
     for pool in parts.members("pools"):
         yield from parts.rule(pool, PoolDocument, _pool)
+        yield from parts.rule(f"{pool}.consolidation", ConsolidationDocument, _consolidation)
         yield from parts.unique(f"{pool}.tiers", "tier")
         yield from parts.unique(f"{pool}.windows", "window")
         for window in parts.members(f"{pool}.windows"):
@@ -136,6 +142,9 @@ def _config_rules(parts: _Parts) -> Problems:
     yield from parts.unique("fleet.disruption_budgets", "budget")
     for budget in parts.members("fleet.disruption_budgets"):
         yield from parts.rule(budget, FleetDisruptionBudgetDocument, _budget)
+    yield from parts.unique("fleet.maintenance", "maintenance")
+    for plan in parts.members("fleet.maintenance"):
+        yield from parts.rule(plan, MaintenanceDocument, _maintenance)
     for service in parts.members("services"):
         yield from parts.rule(f"{service}.run", RunDocument, _run)
 
@@ -156,6 +165,7 @@ def _bundle_rules(parts: _Parts) -> Problems:
             yield from parts.rule(peers, PeersDocument, _domain)
     for job in parts.members("jobs"):
         yield from parts.rule(f"{job}.run", RunDocument, _run)
+        yield from parts.rule(f"{job}.config", JobConfigDocument, _config)
     yield from parts.rule("timetable", TimetableDocument, _timetable)
 
 
@@ -214,6 +224,14 @@ def _pool(pool: PoolDocument, path: str) -> Problems:
         )
     if duration_ms(pool.lease) == 0:
         yield _problem(child_path(path, "lease"), "too_small", "must be longer than nothing")
+
+
+def _consolidation(policy: ConsolidationDocument, path: str) -> Problems:
+    for name, least in (("settle", "1s"), ("window", "1s"), ("spacing", policy.settle)):
+        given = getattr(policy, name)
+        if duration_ms(given) < duration_ms(least):
+            told = f"`{name}` ({given}) must be {least} or longer"
+            yield _problem(child_path(path, name), "too_small", told)
 
 
 def _window(window: WindowDocument, path: str) -> Problems:
@@ -315,6 +333,19 @@ def _timetable(timetable: TimetableDocument, path: str) -> Problems:
             yield _problem(at, "too_short", "name at least one day")
 
 
+def _maintenance(plan: MaintenanceDocument, path: str) -> Problems:
+    if not (plan.pools or plan.labels or plan.nodes):
+        yield _problem(path, "missing_key", "say which nodes: `pools`, `labels` or `nodes`")
+    if not plan.windows and None in (plan.start, plan.stop):
+        yield _problem(path, "missing_key", "give `windows`, or both `start` and `stop`")
+    timetable = TimetableDocument(
+        time_zone=plan.time_zone, windows=plan.windows, start=plan.start, stop=plan.stop
+    )
+    for problem in _timetable(timetable, path):
+        if problem.path != path:
+            yield problem
+
+
 def _run(run: RunDocument, path: str) -> Problems:
     if run.readiness is not None:
         given = [name for name in run.readiness.__struct_fields__ if _is_given(run.readiness, name)]
@@ -329,6 +360,13 @@ def _run(run: RunDocument, path: str) -> Problems:
         yield _problem(
             child_path(path, "stop.signal"), "unknown_choice", f"no signal {run.stop.signal} here"
         )
+
+
+def _config(config: JobConfigDocument, path: str) -> Problems:
+    size_bytes = len(encode((config.values, config.files)))
+    if size_bytes > CONFIG_BYTES_MAX:
+        told = f"it has {size_bytes} bytes as JSON, and {CONFIG_BYTES_MAX} at most may be delivered"
+        yield _problem(path, "too_large", told)
 
 
 def _is_given(value: msgspec.Struct, name: str) -> bool:

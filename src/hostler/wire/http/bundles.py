@@ -42,6 +42,16 @@ class AffinityView(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str]
 
 
+class JobConfigView(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job works by, told without its content, which may be nobody else's business."""
+
+    generation: int
+    """The bundle's at which it came; the number that the job sees."""
+    size_bytes: int
+    files: list[str]
+    signal: str | None
+
+
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """One part of a bundle."""
 
@@ -59,6 +69,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     readiness: str
     """How we know that it is ready: `http`, `tcp`, `exec`, `sd_notify`, `delay` or `none`."""
     disconnect: str
+    config: JobConfigView | None
+    """What it works by, without the content; `None`: it never had any."""
 
 
 class HurtView(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +92,21 @@ class ProtectionView(msgspec.Struct, frozen=True, kw_only=True):
     """Replicas that have no place now."""
 
 
+class BudgetStateView(msgspec.Struct, frozen=True, kw_only=True):
+    """A bound on moving what runs well, and how far it is used."""
+
+    name: str
+    job: str
+    """Over whose replicas it is counted; empty: over all that it selects in the fleet."""
+    is_in_force: bool
+    """Now; one with windows holds in these only."""
+    unavailable_count_max: int | None
+    ready_count_min: int | None
+    away: list[str]
+    """Replicas that are away or on the move."""
+    ready_count: int
+
+
 class BundleView(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator submitted, and how far it is."""
 
@@ -99,8 +126,11 @@ class BundleView(msgspec.Struct, frozen=True, kw_only=True):
     is_colocated: bool
     """The jobs of one replica are on one node."""
     is_protection_required: bool
+    is_backup_promoted: bool
     protection: ProtectionView | None
     """Where it was asked for: of one bundle, or of a list with `protection=true`."""
+    disruption_budgets: list[BudgetStateView] | None = None
+    """What binds its moves, where it was asked for, like `protection`."""
     labels: dict[str, str]
     generation: int
     phase: str
@@ -182,6 +212,19 @@ class PreemptedView(msgspec.Struct, frozen=True, kw_only=True):
     """The replica that needed its room."""
 
 
+class JobConfigProgressView(msgspec.Struct, frozen=True, kw_only=True):
+    """Which configuration a copy has. Numbers are generations of the bundle; 0 is none."""
+
+    wanted: int
+    """What is meant for it; a copy of an outdated launch keeps what it has."""
+    written: int
+    """What its agent has put into its folder."""
+    applied: int
+    """What it said that it works by; a job need not say."""
+    problem: str
+    """Why the last attempt to deliver what is wanted has failed; empty while none has."""
+
+
 class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
     """One copy of a job."""
 
@@ -208,6 +251,8 @@ class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
     allocation_id: str | None
     allocation_phase: str | None
     node_id: str | None
+    config: JobConfigProgressView | None
+    """How far its copy is with what its job works by; `None`: it has no copy, or nothing."""
     degraded_by: list[str]
     claim: ClaimView | None
     preempted: PreemptedView | None
@@ -242,5 +287,7 @@ class AllocationView(msgspec.Struct, frozen=True, kw_only=True):
     created_at_ms: int
     started_at_ms: int | None
     ready_at_ms: int | None
+    config_written: int
+    config_applied: int
     stop_reason: str
     ended: EndedView | None

@@ -76,6 +76,7 @@ class SettingsView(msgspec.Struct, frozen=True, kw_only=True):
     list_every_ms: int
     orphan_grace_ms: int
     lost_node_count_max: int
+    lost_node_percent_max: int | None = None
     brake_window_ms: int
     ageing_ms: int
     preemption: dict[str, Any]

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from hostler.wire.documents.where import LabelName
+from hostler.wire.http.maintenance import NodeMaintenanceView
 from hostler.wire.http.shapes import ShapeView
 
 
@@ -157,6 +158,8 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     cordon: CordonView | None
     drain: DrainView | None
     quarantine: QuarantineView | None
+    maintenance: NodeMaintenanceView | None = None
+    """Its machine is about to be worked on, or is."""
     notice: NoticeView | None
     retire_reason: str | None
     is_spare: bool
@@ -274,6 +277,32 @@ class ClosingView(msgspec.Struct, frozen=True, kw_only=True):
     is_done: bool
 
 
+class ConsolidationView(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a pool is in emptying machines that are little used."""
+
+    node_id: str | None
+    """The node that is being emptied."""
+    begun_at_ms: int | None
+    look_at_ms: int | None
+    """When the next one is looked for; `null`: when something changes."""
+    move_count: int
+    """Replicas moved within the window."""
+    move_count_max: int
+    used_percent_max: int
+    """Nodes that are used more stay."""
+
+
+class SpareTargetView(msgspec.Struct, frozen=True, kw_only=True):
+    """How many idle nodes are kept for the recoveries of a band."""
+
+    band: str | None
+    """`null`: gold and silver."""
+    count: int
+    """Desired."""
+    present_count: int
+    """There, or on their way."""
+
+
 class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes under one policy, counted."""
 
@@ -295,10 +324,13 @@ class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     """When the windows may change that next."""
     replacing_count: int
     """Nodes in whose place another is to come: out of date or old."""
+    consolidation: ConsolidationView | None = None
+    """Where machines that are little used are emptied."""
     age_ms_max: int | None
     spare_count: int
     """Desired."""
-    spare_band: str | None
+    spares: list[SpareTargetView]
+    """The same by band."""
     slot_count: int
     node_count: int
     starting_count: int

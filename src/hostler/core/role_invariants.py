@@ -1,0 +1,35 @@
+"""What must hold of the roles of copies after every step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hostler.base.ids import PRIMARY, replica_id
+from hostler.core.fleet import Fleet
+from hostler.core.holds import role_command_id
+from hostler.core.pool_invariants import Broken
+from hostler.model import Allocation, Replica
+from hostler.model.allocation import AllocationPhase
+
+_RUNS = (AllocationPhase.RUNNING, AllocationPhase.READY)
+
+
+def of_replica(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
+    """No two copies of one job are its primary."""
+    bundle = fleet.bundles.get(replica.bundle_id)
+    if replica.role != PRIMARY or bundle is None or replica.index >= bundle.replica_count:
+        return
+    for index in range(bundle.replica_count):
+        other = fleet.replicas.get(replica_id(replica.bundle_id, replica.job, index))
+        if other is not None and other is not replica and other.role == PRIMARY:
+            yield "INV-ROLE-1", "two copies of one job are its primary"
+
+
+def of_allocation(fleet: Fleet, allocation: Allocation) -> Iterator[Broken]:
+    """A copy has the role of its replica, and knows it or is being told."""
+    replica = fleet.replicas.get(allocation.replica_id)
+    if replica is not None and allocation.is_live and allocation.role != replica.role:
+        yield "INV-ROLE-2", "a copy has another role than its replica"
+    is_behind = allocation.phase in _RUNS and allocation.role_known < allocation.role_term
+    if is_behind and role_command_id(allocation) not in fleet.commands:
+        yield "INV-ROLE-2", "a running copy does not know its role, and nobody tells it"
