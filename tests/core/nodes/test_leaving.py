@@ -230,3 +230,9 @@ def test_a_look_in_vain_does_not_put_the_next_one_off(stable: NewStable) -> None
     world.run(UncordonNode(request_id="u", principal="me", node_id=NodeId("n-3")))
     assert world.fleet.replicas["b/main/0"].migration_retry_at_ms == retry_at_ms
     world.check_calm()
+    # Seed 331: now the other pool is open to it, which the next look will find, and no scan before.
+    world.run(CordonNode(request_id="d", principal="me", node_id=NodeId("n-2")))
+    world.check_calm()
+    world.advance(retry_at_ms)
+    assert live(world, "b/main/0") == ["n-1"]
+    assert world.fleet.allocations[old.allocation_id].phase is AllocationPhase.STOPPING
