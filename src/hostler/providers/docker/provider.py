@@ -130,10 +130,7 @@ class DockerProvider:
             return
         asked_at_ms = self._clock.now_ms()
         if container["State"].get("Running"):
-            # 409: it has ended by itself meanwhile.
-            with contextlib.suppress(Absent, Conflict):
-                await engine.call("POST", f"/containers/{machine_id}/kill")
-            container = await self._inspect(engine, machine_id) or container
+            container = await self._kill(engine, container) or container
         finished_at_ms = None
         if not container["State"].get("Running"):
             finished_at_ms = instant_ms(str(container["State"].get("FinishedAt") or ""))
@@ -142,6 +139,21 @@ class DockerProvider:
         with contextlib.suppress(Absent, Conflict):
             await engine.call("DELETE", f"/containers/{machine_id}", force="true", v="true")
         self._alive_at_ms.pop(machine_id, None)
+
+    async def _kill(self, engine: EngineApi, container: dict[str, Any]) -> dict[str, Any] | None:
+        """Kill a container that runs; return what is there then, `None` when it is gone."""
+        name = container["Id"]
+        try:
+            await engine.call("POST", f"/containers/{name}/kill")
+        except (Absent, Conflict):
+            return await self._inspect(engine, name)  # 409: it has ended by itself meanwhile
+        except CapacityUnavailable:
+            # Podman's word for that is 500, whatever else may be 500 too.
+            left = await self._inspect(engine, name)
+            if left is not None and left["State"].get("Running"):
+                raise
+            return left
+        return await self._inspect(engine, name)
 
     async def ended_at_ms(self, machine_id: MachineId) -> int | None:
         """Return when a container ended that is there or was removed lately; see `TellsEnds`."""
