@@ -8,21 +8,28 @@ from hostler.base.ids import PRIMARY, replica_id
 from hostler.core.fleet import Fleet
 from hostler.core.holds import role_command_id
 from hostler.core.pool_invariants import Broken
-from hostler.model import Allocation, Replica
+from hostler.model import Allocation, Bundle, Replica
 from hostler.model.allocation import AllocationPhase
+from hostler.model.replica import ReplicaPhase
 
 _RUNS = (AllocationPhase.RUNNING, AllocationPhase.READY)
 
 
 def of_replica(fleet: Fleet, replica: Replica) -> Iterator[Broken]:
-    """No two copies of one job are its primary."""
+    """No two copies of one job are its primary; who is on the way out is nothing any more."""
     bundle = fleet.bundles.get(replica.bundle_id)
-    if replica.role != PRIMARY or bundle is None or replica.index >= bundle.replica_count:
+    if replica.role != PRIMARY or bundle is None or _is_leaving(replica, bundle):
         return
     for index in range(bundle.replica_count):
         other = fleet.replicas.get(replica_id(replica.bundle_id, replica.job, index))
-        if other is not None and other is not replica and other.role == PRIMARY:
+        if other is None or other is replica or _is_leaving(other, bundle):
+            continue
+        if other.role == PRIMARY:
             yield "INV-ROLE-1", "two copies of one job are its primary"
+
+
+def _is_leaving(replica: Replica, bundle: Bundle) -> bool:
+    return replica.phase is ReplicaPhase.STOPPING or replica.index >= bundle.replica_count
 
 
 def of_allocation(fleet: Fleet, allocation: Allocation) -> Iterator[Broken]:

@@ -8,6 +8,7 @@ from hostler.core.inputs import FullScan
 from hostler.core.order import READERS
 from hostler.core.txn import Txn
 from hostler.model.allocation import AllocationPhase, EndCause
+from hostler.model.pool import Band
 from hostler.model.reason import Reason
 from hostler.model.replica import MigrationCause, ReplicaPhase
 from hostler.testing.builders import a_job
@@ -205,3 +206,14 @@ def test_a_target_that_loses_its_cause_ends_first(theatre: NewTheatre) -> None:
     assert copies(world) == [N1]
     assert world.live().ended is None
     assert world.end(cause=EndCause.EXITED) is not None
+
+
+def test_a_change_of_band_reaches_both_copies(theatre: NewTheatre) -> None:
+    """Simulator seed 12: the target kept the former band when it had taken over."""
+    world = moving(theatre, own_pool(), n1(), n2())
+    assert move(world) is None
+    world.submit("b1", a_job(can_overlap=True, band=Band.GOLD))
+    report_target(world, "ready")
+    world.finish_stops()
+    assert (world.replica().band, world.live().band) == (Band.GOLD, Band.GOLD)
+    world.check_calm()

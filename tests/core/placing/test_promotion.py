@@ -6,6 +6,7 @@ Without it the outage lasts as long as a new copy needs, though a warm one runs.
 from typing import Any
 
 from hostler.core.inputs import CommandFailed, CommandSettled
+from hostler.model.allocation import EndCause
 from hostler.model.bundle import RolloutPolicy
 from hostler.model.constraint import SpreadOver, SpreadRule
 from hostler.model.launch import Disconnect, Launch
@@ -228,3 +229,21 @@ def test_who_stays_when_there_are_to_be_fewer_is_the_primary(theatre: NewTheatre
     assert roles(world) == {FIRST: "primary"}
     world.submit("b1", job, replica_count=2)
     assert roles(world) == {FIRST: "primary", SECOND: "backup"}
+
+
+def test_a_job_that_leaves_and_comes_back_has_one_primary(theatre: NewTheatre) -> None:
+    """Simulator seed 132: one copy was gone already, and the other on its way out."""
+    encode, pack = a_job("encode", capacity=3), a_job("pack", capacity=3)
+    world = theatre(own_pool(), n1(), n2())
+    world.submit("b1", encode, pack, replica_count=2, is_backup_promoted=True)
+    world.become_ready()
+    world.submit("b1", encode, replica_count=2, is_backup_promoted=True)
+    world.end("b1/pack/0", EndCause.STOPPED)
+    world.submit("b1", encode, pack, replica_count=2, is_backup_promoted=True)
+    world.finish_stops()
+    assert roles(world) == {
+        "b1/encode/0": "primary",
+        "b1/encode/1": "backup",
+        "b1/pack/0": "primary",
+        "b1/pack/1": "backup",
+    }

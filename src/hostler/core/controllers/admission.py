@@ -14,6 +14,8 @@ also when its replicas or allocations did.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count
 from typing import Any, Final
 
 from hostler.base.ids import ReplicaId, replica_id, role_of
@@ -80,17 +82,26 @@ def _expand(txn: Txn, bundle: Bundle) -> None:
         if replica.replica_id not in wanted or replica.phase is _P.STOPPING:
             is_done = _end(txn, replica) and is_done
     specs = {job.name: spec_digest(job) for job in bundle.jobs}
+    roles = {job.name: _free_roles(txn, bundle, job) for job in bundle.jobs}
     for key, (job, index) in wanted.items():
         known = txn.fleet.replicas.get(key)
         if known is None:
-            _create(txn, bundle, job, index, specs[job.name])
+            _create(txn, bundle, job, index, specs[job.name], next(roles[job.name]))
         elif known.phase is not _P.STOPPING:
             _bring_up_to_date(txn, bundle, job, known, specs[job.name])
     if is_done and not _has_outdated(txn, bundle):
         txn.change(bundle, observed_generation=bundle.generation)
 
 
-def _create(txn: Txn, bundle: Bundle, job: Job, index: int, spec: str) -> None:
+def _free_roles(txn: Txn, bundle: Bundle, job: Job) -> Iterator[str]:
+    """Give the roles that no copy has, from the first on; who is on the way out has none."""
+    keys = (replica_id(bundle.bundle_id, job.name, n) for n in range(bundle.replica_count))
+    known = (txn.fleet.replicas.get(key) for key in keys)
+    taken = {each.role for each in known if each is not None and each.phase is not _P.STOPPING}
+    return (role for index in count() if (role := role_of(index)) not in taken)
+
+
+def _create(txn: Txn, bundle: Bundle, job: Job, index: int, spec: str, role: str) -> None:
     unwanted = why_unwanted(txn.fleet, bundle, job, None)
     txn.put(
         Replica(
@@ -98,7 +109,7 @@ def _create(txn: Txn, bundle: Bundle, job: Job, index: int, spec: str) -> None:
             bundle_id=bundle.bundle_id,
             job=job.name,
             index=index,
-            role=role_of(index),
+            role=role,
             band=job.band,
             generation=bundle.generation,
             phase=_P.PENDING if unwanted is None else _P.DORMANT,
@@ -106,7 +117,7 @@ def _create(txn: Txn, bundle: Bundle, job: Job, index: int, spec: str) -> None:
             reason=unwanted,
             waiting_since_at_ms=txn.now_ms,
             spec=spec,
-            demand=demand_digest(bundle, job, role_of(index)),
+            demand=demand_digest(bundle, job, role),
         )
     )
 
@@ -129,8 +140,8 @@ def _bring_up_to_date(txn: Txn, bundle: Bundle, job: Job, replica: Replica, spec
         changes["is_kept"] = False
     elif replica.phase is _P.PLACED and job.name not in bundle.switched:
         changes["is_kept"] = True
-    if allocation is not None and allocation.band is not job.band:
-        txn.change(allocation, band=job.band)
+    for key in txn.fleet.index.allocations_by_replica.keys(replica.replica_id):
+        txn.change(txn.fleet.allocations[key], band=job.band)  # while it is moved, of both
     is_renewed = replica.spec != spec
     replica = txn.change(replica, **changes)
     if is_renewed and replica.phase in _GIVEN_UP:

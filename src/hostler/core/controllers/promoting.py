@@ -88,7 +88,8 @@ def _jobs_together(bundle: Bundle, job: Job) -> Sequence[Job]:
 def _close_ranks(txn: Txn, bundle: Bundle, job: Job) -> None:
     """Give the copies that stay the roles of so many, when some with a higher one are to go."""
     ids = (replica_id(bundle.bundle_id, job.name, n) for n in range(bundle.replica_count))
-    staying = [replica for key in ids if (replica := txn.fleet.replicas.get(key)) is not None]
+    known = (txn.fleet.replicas.get(key) for key in ids)
+    staying = [each for each in known if each and each.phase is not ReplicaPhase.STOPPING]
     for index, replica in enumerate(sorted(staying, key=lambda each: rank_of(each.role))):
         if replica.role != role_of(index):
             _take(txn, bundle, replica, role_of(index))
