@@ -156,10 +156,10 @@ def start_reserved(txn: Txn, node: Node) -> None:
     if not keys or not _takes_starts(node):
         return
     reserved = [txn.fleet.allocations[key] for key in keys]
-    gangs = dict.fromkeys(a.bundle_id for a in reserved if _is_gang(txn, a.bundle_id))
-    _start(txn, node, [each for each in reserved if each.bundle_id not in gangs])
-    _start(txn, node, [each for each in reserved if each.bundle_id in gangs], is_held_back=True)
-    for bundle_id in gangs:
+    together = [each for each in reserved if _starts_together(txn, each)]
+    _start(txn, node, [each for each in reserved if each not in together])
+    _start(txn, node, together, is_held_back=True)
+    for bundle_id in dict.fromkeys(each.bundle_id for each in together):
         start_gang(txn, txn.fleet.bundles[bundle_id])
 
 
@@ -201,7 +201,11 @@ def start_gang(txn: Txn, bundle: Bundle) -> None:
     fleet = txn.fleet
     keys = fleet.index.allocations_by_bundle.keys(bundle.bundle_id)
     live = [fleet.allocations[key] for key in keys]
-    reserved = [each for each in live if each.phase is AllocationPhase.RESERVED]
+    reserved = [
+        each
+        for each in live
+        if each.phase is AllocationPhase.RESERVED and _starts_together(txn, each)
+    ]
     if len(reserved) == len(live) and any(
         fleet.index.replicas_by_bundle_phase.count(bundle_phase_key(bundle.bundle_id, phase))
         for phase in (ReplicaPhase.PENDING, ReplicaPhase.BACKING_OFF)
@@ -216,9 +220,12 @@ def start_gang(txn: Txn, bundle: Bundle) -> None:
             _start(txn, node, [each for each in reserved if each.node_id == node.node_id])
 
 
-def _is_gang(txn: Txn, bundle_id: str) -> bool:
-    bundle = txn.fleet.bundles.get(bundle_id)
-    return bundle is not None and bundle.is_gang
+def _starts_together(txn: Txn, allocation: Allocation) -> bool:
+    """Say whether a place waits for those of its gang: a second copy of one that runs does not."""
+    bundle = txn.fleet.bundles.get(allocation.bundle_id)
+    replica = txn.fleet.replicas.get(allocation.replica_id)
+    is_target = replica is not None and replica.migration is not None
+    return bundle is not None and bundle.is_gang and not is_target
 
 
 def _takes_starts(node: Node) -> bool:

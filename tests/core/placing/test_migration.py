@@ -11,9 +11,9 @@ from hostler.model.allocation import AllocationPhase, EndCause
 from hostler.model.pool import Band
 from hostler.model.reason import Reason
 from hostler.model.replica import MigrationCause, ReplicaPhase
-from hostler.testing.builders import a_job
+from hostler.testing.builders import a_fixed_tier, a_job, an_elastic_tier
 from tests.core.placing.conftest import NewTheatre
-from tests.core.placing.theatre import N1, N2, Theatre, fixture, n1, n2, own_pool
+from tests.core.placing.theatre import N1, N2, Theatre, fixture, n1, n2, own_pool, pool_p
 
 MAIN = "b1/main/0"
 
@@ -216,4 +216,23 @@ def test_a_change_of_band_reaches_both_copies(theatre: NewTheatre) -> None:
     report_target(world, "ready")
     world.finish_stops()
     assert (world.replica().band, world.live().band) == (Band.GOLD, Band.GOLD)
+    world.check_calm()
+
+
+def test_the_target_of_one_of_a_gang_waits_for_no_other(theatre: NewTheatre) -> None:
+    """Simulator seed 500: it stayed reserved on a node that was there, for the machine of a sibling
+    whose move had failed."""
+    offer = an_elastic_tier().offers[0]
+    tier = an_elastic_tier(offers=(offer,))
+    world = theatre(pool_p(tiers=(a_fixed_tier(), tier)), n1(), n2())
+    jobs = (a_job("a", capacity=10, can_overlap=True), a_job("b", capacity=10, can_overlap=True))
+    world.submit("b1", *jobs, is_gang=True)
+    world.become_ready()
+    assert move(world, "b1/a/0") is None
+    assert move(world, "b1/b/0") is None
+    first, _ = (node.node_id for node in world.launched())
+    world.succeed(f"{first}/launch/1")
+    world.run(world.hello(world.fleet.nodes[first]))
+    (target,) = (a for a in world.fleet.allocations.in_order() if a.node_id == first)
+    assert target.phase is AllocationPhase.STARTING
     world.check_calm()
