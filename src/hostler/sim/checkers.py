@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from hostler.sim.disk import Disk
     from hostler.sim.promises import Promises
 
-SCAN_EVERY_STEPS: Final = 16
+SCAN_EVERY_STEPS: Final = 24
 """A full scan costs as much as the fleet is large, so it follows every so many-th step only."""
 
-ALL_EVERY_STEPS: Final = 4
+ALL_EVERY_STEPS: Final = 8
 """After each step the invariants of all that it has changed are checked; after so many, of all that
 there is, in case that something broke what is about another."""
 
