@@ -145,12 +145,10 @@ class DockerProvider:
         name = container["Id"]
         try:
             await engine.call("POST", f"/containers/{name}/kill")
-        except (Absent, Conflict):
-            return await self._inspect(engine, name)  # 409: it has ended by itself meanwhile
-        except CapacityUnavailable:
-            # Podman's word for that is 500, whatever else may be 500 too.
+        except (Absent, Conflict, CapacityUnavailable) as error:
+            # It has ended by itself meanwhile: 409, for podman 500, which may be something else.
             left = await self._inspect(engine, name)
-            if left is not None and left["State"].get("Running"):
+            if left and left["State"].get("Running") and isinstance(error, CapacityUnavailable):
                 raise
             return left
         return await self._inspect(engine, name)
