@@ -92,6 +92,26 @@ class EngineApi:
         is_json = "json" in answer.headers.get("content-type", "")
         return json.loads(answer.content) if is_json and answer.content.strip() else None
 
+    async def inspect(self, name: str) -> dict[str, Any] | None:
+        """Return what there is to say about a container, `None` when it is not there."""
+        try:
+            found: dict[str, Any] = await self.call("GET", f"/containers/{name}/json")
+        except Absent:
+            return None
+        return found
+
+    async def kill(self, name: str) -> dict[str, Any] | None:
+        """Kill a container if it runs still; return what is there then, `None` when it is gone."""
+        try:
+            await self.call("POST", f"/containers/{name}/kill")
+        except (Absent, Conflict, CapacityUnavailable) as error:
+            # It has ended by itself meanwhile: 409, for podman 500, which may be something else.
+            left = await self.inspect(name)
+            if left and left["State"].get("Running") and isinstance(error, CapacityUnavailable):
+                raise
+            return left
+        return await self.inspect(name)
+
     def _unreachable(self) -> ProviderFailed:
         if os.path.exists(self.socket) and not os.access(self.socket, os.R_OK | os.W_OK):  # noqa: PTH110 - a text
             return CredentialsRejected(

@@ -105,7 +105,7 @@ class DockerProvider:
         it is removed as an orphan.
         """
         engine = self._engine_of(machine_id)
-        container = None if engine is None else await self._inspect(engine, machine_id)
+        container = None if engine is None else await engine.inspect(machine_id)
         if container is None or has_ended(container):
             return None
         return machine_of(container, self._fleet_id)
@@ -125,12 +125,12 @@ class DockerProvider:
         It is killed first and its end written down, so that this is known whatever happens then.
         """
         engine = self._engine_of(machine_id)
-        container = None if engine is None else await self._inspect(engine, machine_id)
+        container = None if engine is None else await engine.inspect(machine_id)
         if engine is None or container is None or machine_of(container, self._fleet_id) is None:
             return
         asked_at_ms = self._clock.now_ms()
         if container["State"].get("Running"):
-            container = await self._kill(engine, container) or container
+            container = await engine.kill(machine_id) or container
         finished_at_ms = None
         if not container["State"].get("Running"):
             finished_at_ms = instant_ms(str(container["State"].get("FinishedAt") or ""))
@@ -140,23 +140,10 @@ class DockerProvider:
             await engine.call("DELETE", f"/containers/{machine_id}", force="true", v="true")
         self._alive_at_ms.pop(machine_id, None)
 
-    async def _kill(self, engine: EngineApi, container: dict[str, Any]) -> dict[str, Any] | None:
-        """Kill a container that runs; return what is there then, `None` when it is gone."""
-        name = container["Id"]
-        try:
-            await engine.call("POST", f"/containers/{name}/kill")
-        except (Absent, Conflict, CapacityUnavailable) as error:
-            # It has ended by itself meanwhile: 409, for podman 500, which may be something else.
-            left = await self._inspect(engine, name)
-            if left and left["State"].get("Running") and isinstance(error, CapacityUnavailable):
-                raise
-            return left
-        return await self._inspect(engine, name)
-
     async def ended_at_ms(self, machine_id: MachineId) -> int | None:
         """Return when a container ended that is there or was removed lately; see `TellsEnds`."""
         engine = self._engine_of(machine_id)
-        container = None if engine is None else await self._inspect(engine, machine_id)
+        container = None if engine is None else await engine.inspect(machine_id)
         if container is not None and has_ended(container):
             return instant_ms(str(container["State"].get("FinishedAt") or ""))
         return self._ends.of(machine_id)
@@ -176,7 +163,7 @@ class DockerProvider:
     async def probe(self, machine_id: MachineId) -> MachineFound:
         """See that the container runs, and now and then tell it so; see `CommandProvider.probe`."""
         engine = self._engine_for(machine_id)
-        container = await self._inspect(engine, machine_id)
+        container = await engine.inspect(machine_id)
         machine = None if container is None else machine_of(container, self._fleet_id)
         if container is None or machine is None or not container["State"]["Running"]:
             raise CapacityUnavailable("the container does not run", machine_id=machine_id)
@@ -326,15 +313,8 @@ class DockerProvider:
                 machines_max=limit,
             )
 
-    async def _inspect(self, engine: EngineApi, machine_id: str) -> dict[str, Any] | None:
-        try:
-            found: dict[str, Any] = await engine.call("GET", f"/containers/{machine_id}/json")
-        except Absent:
-            return None
-        return found
-
     async def _look(self, engine: EngineApi, machine_id: str) -> Machine | None:
-        container = await self._inspect(engine, machine_id)
+        container = await engine.inspect(machine_id)
         return None if container is None else machine_of(container, self._fleet_id)
 
     async def _list(self, engine: EngineApi) -> list[Machine]:
