@@ -102,14 +102,8 @@ class EngineApi:
 
     async def kill(self, name: str) -> dict[str, Any] | None:
         """Kill a container if it runs still; return what is there then, `None` when it is gone."""
-        try:
+        with contextlib.suppress(Absent, Conflict):  # 409: it has ended by itself meanwhile
             await self.call("POST", f"/containers/{name}/kill")
-        except (Absent, Conflict, CapacityUnavailable) as error:
-            # It has ended by itself meanwhile: 409, for podman 500, which may be something else.
-            left = await self.inspect(name)
-            if left and left["State"].get("Running") and isinstance(error, CapacityUnavailable):
-                raise
-            return left
         return await self.inspect(name)
 
     def _unreachable(self) -> ProviderFailed:
@@ -125,7 +119,7 @@ class EngineApi:
     def _check(self, answer: httpx.Response, call: str) -> None:
         if answer.is_success or answer.status_code == 304:
             return
-        match answer.status_code:
+        match _status(answer):
             case 404:
                 raise Absent(_message(answer))
             case 409:
@@ -209,6 +203,22 @@ class EngineApi:
             raise CapacityUnavailable(
                 "the image cannot be pulled", scope="image", image=image, why=problem
             )
+
+
+_PODMAN_STATUS: Final = {"no such container": 404, "container state improper": 409}
+"""What Podman means by 500 while somebody else stops or removes the same container, by its cause
+(libpod/define/errors.go)."""
+
+
+def _status(answer: httpx.Response) -> int:
+    if answer.status_code != 500:
+        return answer.status_code
+    try:
+        told = json.loads(answer.content)
+    except ValueError:
+        return 500
+    cause = told.get("cause") if isinstance(told, dict) else None
+    return _PODMAN_STATUS.get(str(cause), 500)
 
 
 def _message(answer: httpx.Response) -> str:
