@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hostler.base.units import format_duration
 from hostler.core import boots, holds, limits, outbox
 from hostler.core.events import EventKind
 from hostler.core.machine_commands import launch_command_id, send_check, send_launch
@@ -128,7 +129,10 @@ def _starting(txn: Txn, node: Node) -> None:
     if node.is_machine_gone:
         code, message = "machine_gone", "the machine ended before its agent said hello"
     elif node.retire_reason is None and node.phase_since_at_ms + node.boot_ms <= txn.now_ms:
-        code, message = "boot_timeout", f"no hello from its agent within {node.boot_ms} ms"
+        code, message = (
+            "boot_timeout",
+            f"no hello from its agent within {format_duration(node.boot_ms)}",
+        )
     else:
         _look_after(txn, node)
         return
