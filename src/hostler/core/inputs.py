@@ -282,6 +282,13 @@ class AllocationReported(Input, frozen=True, kw_only=True, tag="allocation_repor
     fact: AllocationFact
 
 
+class FenceLimitKept(Input, frozen=True, kw_only=True, tag="fence_limit_kept"):
+    """An agent says by which limit it has authority."""
+
+    node_id: NodeId
+    fence_after_ms: int
+
+
 class SilenceNoticed(Input, frozen=True, kw_only=True, tag="silence_noticed"):
     """Nothing was heard of a node since then, although we listened; or its link went down."""
 
@@ -378,6 +385,7 @@ AnyInput = (
     | InventoryReported
     | NoticeReported
     | AllocationReported
+    | FenceLimitKept
     | SilenceNoticed
     | ContactResumed
     | AccessNoted

@@ -39,6 +39,7 @@ from hostler.core.inputs import (
     DrainNode,
     EndOrphan,
     ExtendLease,
+    FenceLimitKept,
     FullScan,
     HeartbeatLease,
     InventoryReported,
@@ -132,6 +133,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
             agents.notice(txn, one)
         case AllocationReported():
             agents.allocation(txn, one)
+        case FenceLimitKept():
+            agents.fence_limit(txn, one)
         case SilenceNoticed():
             agents.silence(txn, one)
         case ContactResumed():

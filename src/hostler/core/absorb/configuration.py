@@ -75,7 +75,16 @@ def _put_settings(txn: Txn, one: ApplyConfiguration) -> bool:
     if wanted == before:
         return False
     txn.put(replace(wanted, generation=generation + (before is not None)))
+    if before is not None and wanted.fence_after_ms < before.fence_after_ms:
+        _remember_fence_limit(txn, before.fence_after_ms)
     return True
+
+
+def _remember_fence_limit(txn: Txn, fence_after_ms: int) -> None:
+    """Note that agents have authority by a longer limit until they have taken in the new one."""
+    for node in list(txn.fleet.nodes.in_order()):
+        if node.phase is not NodePhase.RETIRED and node.fence_after_ms < fence_after_ms:
+            txn.change(node, fence_after_ms=fence_after_ms)
 
 
 def _put_budgets(txn: Txn, budgets: Iterable[Budget]) -> bool:
