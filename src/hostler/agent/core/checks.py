@@ -31,7 +31,7 @@ def asked(turn: Turn, message: CheckReady) -> None:
         turn.answer(message.command_id, "refused", "not_now", "the agent runs no checks now")
         return
     state.check_count += 1
-    request_id = f"{FOLDER}:{message.command_id}@{state.check_count}"
+    request_id = f"{FOLDER}-{state.check_count}"  # names a file on machines without an agent
     key = LeaseKey(FOLDER, state.check_count)
     state.checks[message.command_id] = Check(
         request_id=request_id,

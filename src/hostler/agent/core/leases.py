@@ -128,7 +128,7 @@ def _begin_clean_up(turn: Turn, work: LeaseWork, each: CleanUp) -> None:
     """Run a clean-up like a command of its lease, with nobody to take its output."""
     work.is_ending = False
     each.kill_at_ms = turn.now_ms + each.clean_up_ms
-    each.request_id = f"clean-up:{work.key.lease_id}/{work.key.epoch}@{turn.now_ms}"
+    each.request_id = f"clean-up:{work.key.lease_id}-{work.key.epoch}@{turn.now_ms}"
     argv = ["/bin/sh", "-c", 'exec "$@" >/dev/null 2>&1', "clean-up", *each.argv]
     start = ExecStart(
         request_id=each.request_id,

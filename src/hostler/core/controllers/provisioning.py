@@ -145,7 +145,11 @@ def _starting(txn: Txn, node: Node) -> None:
     if node.origin is Origin.LAUNCHED:
         _cool_down(txn, node, code, message)
         boots.failed(txn, node, code, message)
-    txn.change(node, retire_reason=node.retire_reason or RetireReason.BOOT_FAILED)
+    txn.change(
+        node,
+        retire_reason=node.retire_reason or RetireReason.BOOT_FAILED,
+        launch_failure=LaunchFailure(code=code, message=message, is_certain=False),
+    )
 
 
 def _why_late(txn: Txn, node: Node) -> tuple[str, str]:

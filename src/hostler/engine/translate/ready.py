@@ -8,9 +8,13 @@ from __future__ import annotations
 import shlex
 from typing import Final
 
+from hostler.base.redact import redacted
 from hostler.base.units import duration_ms
 from hostler.model.ready import ReadyCheck
 from hostler.wire.documents.ready import ReadyDocument
+
+TOLD_CHARS_MAX: Final = 200
+"""Of a command, where a node says what it waits for."""
 
 _TCP: Final = """\
 if command -v bash >/dev/null 2>&1; then exec bash -c '>"/dev/tcp/127.0.0.1/$0"' "$1"; fi
@@ -53,4 +57,4 @@ def _command(document: ReadyDocument) -> tuple[tuple[str, ...], str]:
     if document.http is not None:
         port, path = str(document.http.port), document.http.path
         return ("/bin/sh", "-c", _HTTP, "http", port, path), f"http {port}{path}"
-    return tuple(document.command), shlex.join(document.command)
+    return tuple(document.command), redacted(shlex.join(document.command))[:TOLD_CHARS_MAX]
