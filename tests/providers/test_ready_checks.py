@@ -29,7 +29,11 @@ pools:
   docker:
     warm: 1
     boot_failures_max: 1
-    ready: {{command: [sh, -c, {script}, {gate}], interval: 200ms, successes: 2, deadline: {deadline}}}
+    ready:
+      command: [sh, -c, {script}, {gate}]
+      interval: 200ms
+      successes: 2
+      deadline: {deadline}
     tiers:
       - name: containers
         kind: elastic

@@ -1,7 +1,7 @@
 """Ready checks: no work before a new node has passed what its pool asks of it (L-080, INV-11).
 
-Left to others: SC-003 and SC-004 (three probes 50 ms apart) are the source's numbers; here interval,
-count and deadline are the pool's.
+Left to others: SC-003 and SC-004 (three probes 50 ms apart) are the source's numbers; here
+interval, count and deadline are the pool's.
 """
 
 from typing import Any

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hostler.agent.core import checks
 from hostler.agent.core.effects import ClearLease, KillExec, SignalExec, StartExec, WriteExec
 from hostler.agent.core.inputs import ExecFinished, LeaseCleared, LeaseKey
 from hostler.agent.core.launches import STOP_SIGNALS
@@ -34,7 +35,8 @@ def work_changed(turn: Turn, each: ExecFinished | LeaseCleared) -> None:
     """Take in what became of leased work."""
     match each:
         case ExecFinished():
-            _exec_finished(turn, each)
+            if not checks.finished(turn, each):
+                _exec_finished(turn, each)
         case LeaseCleared():
             _cleared(turn, each.key)
 

@@ -104,8 +104,7 @@ def _absorb(turn: Turn, each: Input) -> None:
         case ProbeAnswered():
             readiness.probe_answered(turn, each)
         case ExecFinished() | LeaseCleared():
-            if isinstance(each, LeaseCleared) or not checks.finished(turn, each):
-                leases.work_changed(turn, each)
+            leases.work_changed(turn, each)
         case LogsFinished():
             logs.finished(turn, each)
         case StopAsked():
