@@ -203,7 +203,7 @@ def test_a_job_not_ready_in_time_is_stopped_as_a_failed_start() -> None:
     assert [each.key for each in of(bench.later(1), StopProcess)] == [key]
     ended = reports(bench.ends(key, signal="SIGTERM"))[-1].ended
     assert ended is not None
-    assert (ended.cause, ended.message) == (EndCause.START_FAILED, "not ready within 5000 ms")
+    assert (ended.cause, ended.message) == (EndCause.START_FAILED, "not ready within 5s")
 
 
 def test_ended_allocations_are_forgotten_by_age_and_by_count() -> None:

@@ -229,6 +229,39 @@ def test_the_life_of_a_lease(fleet: Cli) -> None:
     assert "healthy" in fleet("get", "leases", "--all").out
 
 
+def test_the_line_is_shown_in_order_with_what_it_waits_for(
+    fleet: Cli, fleet_server: ServerProcess
+) -> None:
+    node_of(fleet, "runners")
+    held = fleet("lease", "acquire", "--pool", "runners", "-o", "name").out.strip()
+    asking = [
+        subprocess.Popen(
+            [sys.executable, "-P", "-m", "hostler", "lease", "acquire", "-p", "runners", *more],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**environment(), "HOSTLER_SERVER": fleet_server.url},
+        )
+        for more in (("--key", "later"), ("--key", "sooner", "--priority", "9"))
+    ]
+    try:
+        eventually(
+            lambda: len(json.loads(fleet("get", "waiting", "-o", "json").out)["items"]) == 2,
+            what="two stand in line",
+        )
+        rows = [line.split() for line in fleet("get", "waiting").out.splitlines()]
+        assert rows[0][:4] == ["PLACE", "LEASE", "POOL", "KEY"]
+        assert [(row[0], row[3]) for row in rows[1:]] == [("1", "sooner"), ("2", "later")]
+        told = json.loads(fleet("get", "leases", "-o", "json").out)["items"]
+        waiting = [each for each in told if each["phase"] == "waiting"]
+        assert {each["reason"] for each in waiting} == {"no_capacity"}
+        assert all("1 ready nodes with 1 leases" in each["reason_detail"] for each in waiting)
+    finally:
+        for each in asking:
+            each.send_signal(signal.SIGINT)
+            each.wait(timeout=30)
+        fleet("lease", "release", held.partition("/")[2])
+
+
 def test_a_watch_shows_changes_and_the_end(
     web: Cli, fleet_server: ServerProcess, tmp_path: Path
 ) -> None:

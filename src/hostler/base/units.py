@@ -7,7 +7,7 @@ of the fleet's currency. No floats on the way: `0.1` is exactly one hundred thou
 from __future__ import annotations
 
 import re
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 
 from hostler.base.errors import Rejected
@@ -89,6 +89,11 @@ def format_duration(ms: int) -> str:
         if count:
             told.append(f"{count}{unit}")
     return "".join(told[:2])
+
+
+def format_instant(at_ms: int) -> str:
+    """Write a time, in milliseconds since 1970, as people read it: `2026-12-01 20:00:00 UTC`."""
+    return datetime.fromtimestamp(at_ms // 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def time_of_day_ms(text: str) -> int:

@@ -59,7 +59,8 @@ def explained(view: ExplainView) -> Iterator[str]:
         yield ""
         yield "Because:"
         for why in view.reasons:
-            since = f"for {format_duration(max(0, now - why.since_at_ms))}, says {why.by}"
+            by = "" if why.by == "record" else f", says {why.by}"
+            since = f"for {format_duration(max(0, now - why.since_at_ms))}{by}"
             yield from _reason(why.reason, why.detail, why.meaning, why.advice, since)
     if view.next_at_ms is not None:
         rest_ms = view.next_at_ms - now

@@ -20,6 +20,7 @@ from hostler.cli.tables import (
     SERVICE_COLUMNS,
     STUCK_COLUMNS,
     TOKEN_COLUMNS,
+    WAITING_COLUMNS,
     WINDOW_COLUMNS,
 )
 
@@ -124,6 +125,11 @@ def _nodes(client: SyncClient, filters: Filters) -> Sequence[NodeView]:
     return client.nodes(pool=filters.pool, include_retired=filters.is_all)
 
 
+def _waiting(client: SyncClient, filters: Filters) -> Sequence[LeaseView]:
+    found = client.leases(pool=filters.pool, phase="waiting")
+    return sorted(found, key=lambda view: (view.pool, view.position or 0))
+
+
 def _leases(client: SyncClient, filters: Filters) -> Sequence[LeaseView]:
     return client.leases(pool=filters.pool, include_ended=filters.is_all)
 
@@ -185,6 +191,16 @@ LEASES: Final[Kind[LeaseView]] = Kind(
     id_of=lambda view: view.lease_id,
     columns=LEASE_COLUMNS,
     filters=("pool", "is_all"),
+)
+WAITING: Final[Kind[LeaseView]] = Kind(
+    noun="waiting-lease",
+    plural="waiting",
+    short=("line",),
+    listed=_waiting,
+    fetched=None,
+    id_of=lambda view: view.lease_id,
+    columns=WAITING_COLUMNS,
+    filters=("pool",),
 )
 TOKENS: Final[Kind[TokenView]] = Kind(
     noun="token",
@@ -249,6 +265,7 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
     NODES,
     POOLS,
     LEASES,
+    WAITING,
     TOKENS,
     SERVICES,
     WINDOWS,
@@ -257,7 +274,9 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
 )
 KIND_BY_NAME: Final[dict[str, Kind[Any]]] = {name: kind for kind in KINDS for name in kind.names}
 
-KINDS_TOLD: Final = ", ".join(kind.plural for kind in KINDS)
+KINDS_TOLD: Final = ", ".join(
+    [kind.plural for kind in KINDS] + ["upcoming", "spend", "events", "audit"]
+)
 
 
 def kind_named(name: str) -> Kind[Any]:

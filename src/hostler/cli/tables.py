@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from hostler.base.units import format_duration, format_size
 from hostler.cli.output import At, Column
 from hostler.cli.protection_text import budgets_text, protected_text
+from hostler.cli.remote import now_ms
 
 if TYPE_CHECKING:
     from hostler.wire.http import (
@@ -269,6 +270,24 @@ LEASE_COLUMNS: Final[tuple[Column[LeaseView], ...]] = (
     Column("PRIORITY", lambda view: view.priority, is_wide=True),
     Column("EPOCH", lambda view: view.epoch, is_wide=True),
     Column("DETAIL", lambda view: view.reason_detail or view.outcome_detail, is_wide=True),
+)
+
+
+def _rest_text(at_ms: int) -> str:
+    return format_duration(max(0, at_ms - now_ms()))
+
+
+WAITING_COLUMNS: Final[tuple[Column[LeaseView], ...]] = (
+    Column("PLACE", lambda view: None if view.position is None else view.position + 1),
+    Column("LEASE", lambda view: view.lease_id),
+    Column("POOL", lambda view: view.pool),
+    Column("KEY", lambda view: view.key),
+    Column("WAITED", lambda view: At(view.requested_at_ms)),
+    Column("GIVES UP IN", lambda view: _rest_text(view.wait_deadline_at_ms)),
+    Column("WAITS FOR", lambda view: view.reason),
+    Column("DETAIL", lambda view: view.reason_detail),
+    Column("PRIORITY", lambda view: view.priority, is_wide=True),
+    Column("HOLDER", lambda view: view.holder, is_wide=True),
 )
 TOKEN_COLUMNS: Final[tuple[Column[TokenView], ...]] = (
     Column("TOKEN", lambda view: view.token_id),

@@ -235,12 +235,16 @@ class Client(BundleClient, Questions):
     # -- leases ----------------------------------------------------------------------------------
 
     async def leases(
-        self, *, pool: str | None = None, include_ended: bool = False
+        self, *, pool: str | None = None, phase: str | None = None, include_ended: bool = False
     ) -> list[LeaseView]:
         """Return leases that are held or wait in line; with `include_ended` the others too."""
         return await self._all(
             lambda cursor: calls.leases(
-                limit=PAGE_COUNT, cursor=cursor, pool=pool, include_ended=include_ended
+                limit=PAGE_COUNT,
+                cursor=cursor,
+                pool=pool,
+                phase=phase,
+                include_ended=include_ended,
             )
         )
 

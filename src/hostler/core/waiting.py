@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hostler.base.units import format_instant
 from hostler.core.budgets import lease_refusal, node_refusal
 from hostler.core.keys import pending_line
 from hostler.core.placement.feasible import PARTICULAR
@@ -91,7 +92,9 @@ def _why_paused(fleet: Fleet, pool: Pool) -> Why | None:
     }
     if None in untils.values() or not untils:
         return None
-    told = ", ".join(f"{name} is left alone until {at_ms}" for name, at_ms in untils.items())
+    told = ", ".join(
+        f"{name} is left alone until {format_instant(at_ms or 0)}" for name, at_ms in untils.items()
+    )
     return Why(Reason.PROVIDER_PAUSED, told)
 
 
@@ -144,7 +147,10 @@ def _why_not_here(fleet: Fleet, pool: Pool, tier: Tier, offers: Sequence[Offer])
         return Why(Reason.GROWTH_STOPPED, f"{told} {last.node_id}: {last.code}: {last.message}")
     paused_ms = paused_until_ms(fleet, tier.provider)
     if paused_ms is not None:
-        return Why(Reason.PROVIDER_PAUSED, f"{tier.provider} is left alone until {paused_ms}")
+        return Why(
+            Reason.PROVIDER_PAUSED,
+            f"{tier.provider} is left alone until {format_instant(paused_ms)}",
+        )
     obstacles = [_obstacle(fleet, pool, tier, offer) for offer in offers]
     if None in obstacles:
         return None
@@ -152,7 +158,7 @@ def _why_not_here(fleet: Fleet, pool: Pool, tier: Tier, offers: Sequence[Offer])
     if refusal is not None:
         return refusal
     until_at_ms = min(each for each in obstacles if isinstance(each, int))
-    told = f"tier {tier.name} could launch nothing lately, until {until_at_ms}"
+    told = f"tier {tier.name} could launch nothing lately, until {format_instant(until_at_ms)}"
     return Why(Reason.OFFER_COOLING_DOWN, told)
 
 
@@ -171,10 +177,11 @@ def _why_not_there(fleet: Fleet, lease: Lease) -> str:
     node = fleet.nodes.get(lease.affinity_node_id)
     if node is None:
         return f"node {lease.affinity_node_id} is not known"
+    free_at = format_instant(lease.requested_at_ms + lease.affinity_wait_ms)
     until = (
         "and it takes no other"
         if lease.is_affinity_required
-        else f"until {lease.requested_at_ms + lease.affinity_wait_ms}, then it takes another"
+        else f"until {free_at}, then it takes another"
     )
     if not node.takes_work:
         return f"node {node.node_id} takes no new work, {until}"

@@ -91,7 +91,7 @@ def test_without_heartbeats_a_lease_expires_at_its_instant(rental: NewRental) ->
     world.advance(9_000)
     ended = world.now(lease)
     assert (ended.outcome, ended.phase_since_at_ms) == (LeaseOutcome.EXPIRED, 2_000)
-    assert "no heartbeat for 2000 ms" in ended.outcome_detail
+    assert "no heartbeat for 2s" in ended.outcome_detail
 
 
 def test_heartbeats_do_not_stretch_the_longest_hold(rental: NewRental) -> None:

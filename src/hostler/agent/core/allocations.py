@@ -34,6 +34,7 @@ from hostler.agent.core.state import (
     Stop,
 )
 from hostler.agent.core.turn import Turn, bury
+from hostler.base.units import format_duration
 from hostler.wire.agent import (
     AssignRole,
     ConfigureAllocation,
@@ -264,7 +265,7 @@ def _advance_unready(turn: Turn, allocation: Allocation) -> None:
     if launch.ready_within_ms is None:
         return
     if turn.is_due(allocation.running_since_at_ms + launch.ready_within_ms):
-        message = f"not ready within {launch.ready_within_ms} ms"
+        message = f"not ready within {format_duration(launch.ready_within_ms)}"
         begin_stop(turn, allocation, EndCause.START_FAILED, message, launch.stop_grace_ms)
 
 

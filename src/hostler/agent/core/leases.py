@@ -11,6 +11,7 @@ from hostler.agent.core.launches import STOP_SIGNALS
 from hostler.agent.core.limits import EXECS_MAX
 from hostler.agent.core.state import CleanUp, Exec, LeaseWork
 from hostler.agent.core.turn import Turn, bury
+from hostler.base.units import format_duration
 from hostler.wire.agent import EndLease, ExecEnded, ExecInput, ExecSignal, ExecStart
 
 
@@ -148,7 +149,7 @@ def _clean_up_finished(turn: Turn, finished: ExecFinished) -> bool:
         if each is None or each.request_id != finished.request_id:
             continue
         if each.is_killed:
-            each.problem = f"took longer than {each.clean_up_ms} ms"
+            each.problem = f"took longer than {format_duration(each.clean_up_ms)}"
         elif finished.exit_code == 0:
             each.problem = ""
         elif not work.is_ending:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from hostler.api.convert.shapes import requirement
 from hostler.core.books import lease_units
 from hostler.core.fleet import Fleet
 from hostler.core.lease_planning import LeasePlan
+from hostler.core.waiting import why_waiting
 from hostler.model import Lease
 from hostler.model.lease import LeasePhase
 from hostler.model.shape import NOTHING_REQUIRED
@@ -54,6 +57,13 @@ def lease(record: Lease, now_ms: int, position: int | None = None) -> LeaseView:
         outcome_detail=record.outcome_detail,
         cost_micros=None if cost_units is None else cost_units // UNITS_PER_MICRO,
     )
+
+
+def waiting_lease(fleet: Fleet, record: Lease, now_ms: int, position: int | None) -> LeaseView:
+    """Show a lease that waits, with what it waits for now rather than when it was last told."""
+    why = why_waiting(fleet, record)
+    shown = lease(record, now_ms, position)
+    return msgspec.structs.replace(shown, reason=why.reason, reason_detail=why.detail)
 
 
 def plan(made: LeasePlan) -> LeasePlanView:

@@ -159,7 +159,9 @@ async def list_all(request: HttpRequest) -> Response[bytes]:
     """Leases that are held or wait, and the ended that are remembered if asked for."""
     query = Query(request)
     pool, phase = query.text("pool"), query.text("phase")
-    include_ended = query.flag("include_ended") or bool(phase)
+    include_ended = query.flag("include_ended") or phase in _ENDED
+    now_ms = api_of(request).engine.clock.now_ms()
+    places: dict[str, dict[str, int]] = {}  # by pool: sorted once, however many wait
 
     def view(fleet: Fleet, key: str) -> LeaseView | None:
         found = fleet.leases[key]
@@ -168,7 +170,14 @@ async def list_all(request: HttpRequest) -> Response[bytes]:
             and (not pool or found.pool == pool)
             and (not phase or found.phase == phase)
         )
-        return _shown(api_of(request), found) if is_wanted else None
+        if not is_wanted:
+            return None
+        if found.phase is not LeasePhase.WAITING:
+            return views.lease(found, now_ms)
+        if found.pool not in places:
+            line = fleet.index.leases_waiting.keys(found.pool)
+            places[found.pool] = {each: number for number, each in enumerate(line)}
+        return views.waiting_lease(fleet, found, now_ms, places[found.pool].get(key))
 
     def keys(fleet: Fleet) -> Iterable[str]:
         if include_ended:
@@ -206,8 +215,10 @@ async def get_one(request: HttpRequest) -> Response[bytes]:
         return answer(_shown(api, found))
 
     def read(fleet: Fleet) -> LeaseView:
-        now = fleet.leases.get(lease_id) or found
-        return views.lease(now, api.engine.clock.now_ms(), views.position(fleet, now))
+        now, now_ms = fleet.leases.get(lease_id) or found, api.engine.clock.now_ms()
+        if now.phase is not LeasePhase.WAITING:
+            return views.lease(now, now_ms)
+        return views.waiting_lease(fleet, now, now_ms, views.position(fleet, now))
 
     return answer(await api.engine.read(read))
 

@@ -68,6 +68,7 @@ def register(app: typer.Typer) -> None:
         hostler get allocations --all -o wide
         hostler get node n-000001 -o yaml
         hostler get nodes -o name
+        hostler get waiting --pool runners
         hostler get upcoming
         hostler get spend
         hostler get spend --by key,day --since 2026-11-01 --csv
@@ -84,9 +85,9 @@ def get(
         str,
         typer.Argument(
             metavar="KIND",
-            help="bundles, replicas, allocations, nodes, pools, leases, services, tokens,"
-            " schedules, upcoming, maintenance, spend, stuck (machines that do not end), events or"
-            " audit (who changed what); short forms will do.",
+            help="bundles, replicas, allocations, nodes, pools, leases, waiting (the lines of"
+            " leases), services, tokens, schedules, upcoming, maintenance, spend, stuck (machines"
+            " that do not end), events or audit (who changed what); short forms will do.",
         ),
     ],
     thing_id: Annotated[str | None, typer.Argument(metavar="ID", help="Only this one.")] = None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hostler.base.units import format_duration
 from hostler.core import holds
 from hostler.core.events import EventKind
 from hostler.core.inputs import ExtendLease, HeartbeatLease, ReleaseLease
@@ -108,11 +109,12 @@ def release(txn: Txn, one: ReleaseLease) -> None:
 
 
 def _cancel(txn: Txn, lease: Lease, by: str) -> None:
+    waited = format_duration(txn.now_ms - lease.requested_at_ms)
     txn.move(
         lease,
         LeaseTrigger.REFUSED,
         reason=Reason.CANCELLED,
-        reason_detail=f"by {by} after {txn.now_ms - lease.requested_at_ms} ms in line",
+        reason_detail=f"by {by} after {waited} in line",
     )
     txn.emit(
         EventKind.LEASE_REFUSED,

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from hostler.base.units import format_duration
 from hostler.core import limits
 from hostler.core.budgets import hold_back, lease_refusal, pools_about
 from hostler.core.events import EventKind
@@ -105,7 +106,7 @@ def _give_up_node(txn: Txn, node: Node) -> None:
 
 def _expire(txn: Txn, lease: Lease) -> None:
     if not lease.is_acknowledged and (lease.expires_at_ms or 0) <= txn.now_ms:
-        detail = f"no heartbeat within {lease.ack_ms} ms of the grant (ack_ms)"
+        detail = f"no heartbeat within {format_duration(lease.ack_ms or 0)} of the grant (ack_ms)"
         settle_lease(txn, lease, LeaseOutcome.UNACKNOWLEDGED, detail)
         return
     if lease.retiring_at_ms is not None and lease.retiring_at_ms <= txn.now_ms:
@@ -114,10 +115,13 @@ def _expire(txn: Txn, lease: Lease) -> None:
         return
     if lease.expires_at_ms is not None and lease.expires_at_ms <= txn.now_ms:
         silent_ms = txn.now_ms - (lease.heartbeat_at_ms or 0)
-        detail = f"no heartbeat for {silent_ms} ms (lease_ms {lease.lease_ms})"
+        allowed = format_duration(lease.lease_ms)
+        detail = f"no heartbeat for {format_duration(silent_ms)} (lease_ms {allowed})"
     elif lease.ends_at_ms is not None and lease.ends_at_ms <= txn.now_ms:
         held_ms = txn.now_ms - (lease.granted_at_ms or 0)
-        detail = f"held for {held_ms} ms, the longest that the pool allows (lease_ms_max)"
+        detail = (
+            f"held for {format_duration(held_ms)}, the longest that the pool allows (lease_ms_max)"
+        )
     else:
         return
     settle_lease(txn, lease, LeaseOutcome.EXPIRED, detail)
@@ -126,7 +130,12 @@ def _expire(txn: Txn, lease: Lease) -> None:
 def _time_out(txn: Txn, lease: Lease) -> None:
     why = why_waiting(txn.fleet, lease)
     waited_ms = txn.now_ms - lease.requested_at_ms
-    _refuse(txn, lease, Reason.TIMED_OUT, f"after {waited_ms} ms: {why.reason.value}: {why.detail}")
+    _refuse(
+        txn,
+        lease,
+        Reason.TIMED_OUT,
+        f"after {format_duration(waited_ms)}: {why.reason.value}: {why.detail}",
+    )
 
 
 def _refuse(txn: Txn, lease: Lease, reason: Reason, detail: str) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from hostler.base.units import format_duration
 from hostler.core import outbox, silence
 from hostler.core.events import EventKind
 from hostler.core.machine_commands import check_command_id, send_check
@@ -84,7 +85,7 @@ def _heard(txn: Txn, node: Node) -> None:
 
 def _silent(txn: Txn, settings: Settings, node: Node, brake: _Brake) -> None:
     silent_ms = txn.now_ms - (node.silent_since_at_ms or 0)
-    txn.note(node.node_id, Reason.SILENT, f"nothing was heard for {silent_ms} ms")
+    txn.note(node.node_id, Reason.SILENT, f"nothing was heard for {format_duration(silent_ms)}")
     if node.health is Health.LIVE and _is_due(txn, silence.judge_at_ms(settings, node)):
         node = txn.change(node, health=Health.SUSPECT, health_since_at_ms=txn.now_ms)
         txn.emit(
@@ -206,10 +207,11 @@ class _Brake:
         until_at_ms = min(self._lost_at_ms()) + self._settings.brake_window_ms
         if node.loss_held_until_at_ms is None:
             self._held_count += 1
+        window = format_duration(self._settings.brake_window_ms)
         self._txn.note(
             node.node_id,
             Reason.MASS_LOSS_BRAKE,
-            f"{self._count_max()} nodes were lost within {self._settings.brake_window_ms} ms",
+            f"{self._count_max()} nodes were lost within {window}",
         )
         return self._txn.change(node, loss_held_until_at_ms=until_at_ms)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hostler.base.units import format_duration
 from hostler.core import boots, holds, limits, outbox
 from hostler.core.events import EventKind
 from hostler.core.machine_commands import launch_command_id, send_check, send_launch
@@ -156,9 +157,9 @@ def _why_late(txn: Txn, node: Node) -> tuple[str, str]:
     """Say what a machine whose time to boot is over has not done."""
     state = node.readiness
     if state is None:
-        return "boot_timeout", f"no hello from its agent within {node.boot_ms} ms"
-    waited_ms = txn.now_ms - state.since_at_ms
-    told = f"its ready check has not passed within {waited_ms} ms, in {state.try_count} tries"
+        return "boot_timeout", f"no hello from its agent within {format_duration(node.boot_ms)}"
+    waited = format_duration(txn.now_ms - state.since_at_ms)
+    told = f"its ready check has not passed within {waited}, in {state.try_count} tries"
     return "never_ready", f"{told}: {state.detail or 'no try has had a result'}"
 
 

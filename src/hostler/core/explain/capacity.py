@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hostler.base.ids import LeaseId, NodeId
+from hostler.base.units import format_instant
 from hostler.core.consolidation import words
 from hostler.core.explain.answer import Explanation, Why, counted, next_at_ms, notes, why
 from hostler.core.fleet import Fleet
@@ -71,7 +72,8 @@ def _node_reasons(node: Node) -> Iterator[Why]:
         yield why("record", Reason.DRAINING, told, node.phase_since_at_ms)
     closed = node.maintenance
     if closed is not None and not closed.is_called_off:
-        told = f"{closed.name}, from {closed.from_at_ms} to {closed.to_at_ms}"
+        begin, end = format_instant(closed.from_at_ms), format_instant(closed.to_at_ms)
+        told = f"{closed.name}, from {begin} to {end}"
         yield why("record", Reason.MAINTENANCE, told, node.phase_since_at_ms)
     quarantine = node.quarantine
     if quarantine is not None and not quarantine.is_over:
@@ -121,9 +123,11 @@ def _lease_summary(fleet: Fleet, lease: Lease) -> str:
         case LeasePhase.HELD:
             told = f"It holds a slot on {lease.node_id}, with epoch {lease.epoch}."
             if not lease.is_acknowledged:
-                return f"{told} It is taken back at {lease.expires_at_ms} unless it is renewed."
+                until = format_instant(lease.expires_at_ms or 0)
+                return f"{told} It is taken back at {until} unless it is renewed."
             if lease.retiring_at_ms is not None:
-                return f"{told} The node is to go, and it ends at {lease.retiring_at_ms}."
+                ends = format_instant(lease.retiring_at_ms)
+                return f"{told} The node is to go, and it ends at {ends}."
             return told
         case LeasePhase.SETTLED:
             outcome = "" if lease.outcome is None else f" {lease.outcome.value}"
@@ -146,7 +150,7 @@ def _place_in_line(fleet: Fleet, lease: Lease) -> str:
     )
     return (
         f"It waits in the line of pool {lease.pool}, {before} and {len(line) - len(ahead) - 1}"
-        f" behind, until {lease.wait_deadline_at_ms}."
+        f" behind, until {format_instant(lease.wait_deadline_at_ms)}."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hostler.base.ids import AllocationId, BundleId, NodeId, ReplicaId
+from hostler.base.units import format_instant
 from hostler.core.explain.alterations import Alteration
 from hostler.core.explain.answer import Explanation, Why, counted, next_at_ms, notes, why
 from hostler.core.explain.fit import fit_of
@@ -75,7 +76,8 @@ def _replica_summary(
         return FITS_NOW if present.reason is None else SENTENCES[present.reason][0]
     match replica.phase:
         case ReplicaPhase.BACKING_OFF:
-            return f"It is placed again at {replica.retry_at_ms} ms: {replica.reason_detail}."
+            when = format_instant(replica.retry_at_ms or 0)
+            return f"It is placed again at {when}: {replica.reason_detail}."
         case ReplicaPhase.STOPPING | ReplicaPhase.ENDED:
             return "It is no longer desired."
         case _:
