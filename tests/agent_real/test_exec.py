@@ -13,6 +13,7 @@ from hostler.wire.agent import (
     STREAM_CHUNK_BYTES_MAX,
     STREAM_WINDOW_BYTES,
     CancelStream,
+    CheckReady,
     EndLease,
     ExecInput,
     ExecOutput,
@@ -150,3 +151,20 @@ async def test_a_command_ends_though_somebody_holds_its_output_and_the_lease_end
     await server.say(EndLease(command_id="l/end/1", node_epoch=1, lease_id="l", epoch=1))
     await server.answered("l/end/1")
     assert not marked(mark)
+
+
+async def test_a_ready_check_tells_how_it_went_and_sends_no_output(
+    agent: RealAgent, server: TinyServer
+) -> None:
+    await agent.start()
+    script = "head -c 300000 /dev/zero | tr '\\0' x; echo; echo not mounted >&2; exit 3"
+    for number, argv in enumerate((["true"], ["sh", "-c", script], ["no-such-program"])):
+        check = CheckReady(command_id=f"c{number}", node_epoch=1, argv=argv, timeout_ms=20_000)
+        await server.say(check)
+    assert (await server.answered("c0")).outcome == "done"
+    failed = await server.answered("c1")
+    assert (failed.outcome, failed.code) == ("refused", "not_ready")
+    assert failed.message.startswith("exit code 3: ")
+    assert failed.message.endswith("not mounted")
+    assert "no-such-program" in (await server.answered("c2")).message
+    assert not any(isinstance(each, ExecOutput) for each in server.heard)

@@ -21,6 +21,7 @@ from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.maintenance import MaintenancePlan
 from hostler.model.node import NodePhase, NoticeKind
 from hostler.model.pool import Band, Reuse, Rollout, SizeWindow, SpareTarget
+from hostler.model.ready import ReadyCheck
 from hostler.model.rollout import Steering
 from hostler.model.service import ServiceLife, ServiceSpec
 from hostler.model.settings import BronzeVictims, Preemption, ProviderLimits
@@ -60,6 +61,7 @@ UTC_ZONE = TimeZone(
 SAVING = ConsolidationPolicy(
     used_percent_max=90, settle_ms=1_000, move_count_max=4, window_ms=60_000, spacing_ms=20_000
 )
+READY = ReadyCheck(argv=("ready",), told="ready", deadline_ms=20_000, success_count=2)
 SPARES = (SpareTarget(count=1, band=Band.GOLD), SpareTarget(count=1, band=Band.SILVER))
 POOLS = ("p", "q")
 BUNDLES = ("a", "b", "c", "service.clock")
@@ -273,6 +275,7 @@ class History:
             lease_per_key_max=self.one_of((None, 1)),
             line_step_ms=self.one_of((0, 60_000)),
             clean_up=self.one_of(((), ("scrub",))),
+            ready=self.one_of((None, None, READY)),
             retire_notice_ms=self.one_of((0, 600_000)),
             retire_extension_ms_max=self.one_of((0, 10_000)),
             use_count_max=self.one_of((None, 1, 3)),

@@ -25,6 +25,7 @@ from hostler.agent.runtime import environment
 from hostler.agent.runtime.environment import LEASE_MARK, NodeIdentity
 from hostler.agent.runtime.supervised import signal_name
 from hostler.agent.strays import ROUND_S, ROUNDS_MAX, kill_marked
+from hostler.agent.tail import Tail
 from hostler.agent.tasks import Tasks
 from hostler.base.errors import Rejected
 from hostler.wire.agent import (
@@ -92,8 +93,9 @@ class _Process:
 class _Running:
     """One command."""
 
-    def __init__(self, start: ExecStart) -> None:
+    def __init__(self, start: ExecStart, tail: Tail | None) -> None:
         self.start = start
+        self.tail = tail
         self.gate = CreditGate()
         self.input: asyncio.Queue[ExecInput] = asyncio.Queue()
         self.process: _Process | None = None
@@ -125,9 +127,10 @@ class ExecRunner:
         self._running: dict[str, _Running] = {}
         self._tasks = tasks
 
-    def start(self, start: ExecStart) -> None:
-        """Start a command."""
-        running = self._running[start.request_id] = _Running(start)
+    def start(self, start: ExecStart, *, tail_bytes: int | None = None) -> None:
+        """Start a command, of whose output only the end is told if so much of it is wanted."""
+        tail = None if tail_bytes is None else Tail(tail_bytes)
+        running = self._running[start.request_id] = _Running(start, tail)
         running.task = self._tasks.start(self._run(running))
 
     def write(self, data: ExecInput) -> None:
@@ -174,7 +177,7 @@ class ExecRunner:
             process = running.process = await self._spawn(start)
         except (OSError, Rejected) as error:
             del self._running[start.request_id]
-            self._post(self._not_started(start, error))
+            self._post(self._not_started(running, error))
             return
         if running.gate.is_abandoned:
             # It was killed before it was there.
@@ -201,11 +204,13 @@ class ExecRunner:
                 request_id=start.request_id,
                 exit_code=code if code >= 0 else None,
                 signal=signal_name(-code) if code < 0 else None,
+                tail="" if running.tail is None else running.tail.text(),
             )
         )
 
-    def _not_started(self, start: ExecStart, error: OSError | Rejected) -> ExecFinished:
+    def _not_started(self, running: _Running, error: OSError | Rejected) -> ExecFinished:
         """Tell the user's mistakes as a shell does; anything else is the node's failure."""
+        start = running.start
         match error:
             case Rejected() | FileNotFoundError():
                 status = NOT_FOUND_STATUS
@@ -215,6 +220,8 @@ class ExecRunner:
                 return ExecFinished(request_id=start.request_id, error=str(error))
         told = error.message if isinstance(error, Rejected) else error.strerror or str(error)
         line = f"hostler: {start.argv[0]}: {told.lower()}\n"
+        if running.tail is not None:
+            return ExecFinished(request_id=start.request_id, exit_code=status, tail=line)
         self._send(ExecOutput(request_id=start.request_id, stream="stderr", data=line.encode()))
         return ExecFinished(request_id=start.request_id, exit_code=status)
 
@@ -265,6 +272,12 @@ class ExecRunner:
         source: asyncio.StreamReader | None,
     ) -> None:
         """Pass on what the command writes, as fast as it is read at the far end."""
+        while source is not None and running.tail is not None:
+            data = await source.read(STREAM_CHUNK_BYTES_MAX)
+            if not data:
+                return
+            running.written_bytes += len(data)
+            running.tail.add(data)
         while source is not None:
             reserved_bytes = await running.gate.reserve()
             data = await source.read(reserved_bytes)

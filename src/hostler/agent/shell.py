@@ -175,7 +175,7 @@ class AgentShell:
     def _perform_stream(self, effect: StreamEffect) -> None:
         match effect:
             case StartExec():
-                self._execs.start(effect.start)
+                self._execs.start(effect.start, tail_bytes=effect.tail_bytes)
             case WriteExec():
                 self._execs.write(effect.data)
             case SignalExec():

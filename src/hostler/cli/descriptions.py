@@ -36,6 +36,7 @@ from hostler.wire.http import (
     NoticeView,
     PoolView,
     QuarantineView,
+    ReadinessView,
     ReplicaView,
     ServiceView,
     TokenView,
@@ -147,6 +148,7 @@ def _node(client: SyncClient, view: NodeView) -> list[str]:
         ("Taken back", _notice_text(view.notice)),
         ("Retires because", view.retire_reason),
         ("Machine is still there", stop_answer(view.stop)),
+        ("Ready check", _readiness_text(view.readiness)),
         ("Launch failed", f"{failure.code}: {failure.message}" if failure else None),
     ]
     placed = client.allocations(node=view.node_id)
@@ -163,6 +165,13 @@ def _agent_text(view: NodeView) -> str:
     if view.silent_since_at_ms is None:
         return "not connected"
     return _since("silent", view.silent_since_at_ms)
+
+
+def _readiness_text(view: ReadinessView | None) -> str | None:
+    if view is None:
+        return None
+    told = f"not passed; {view.try_count} tries, the last {view.success_count} of them good"
+    return f"{told}; {view.detail}" if view.detail else told
 
 
 def _quarantine_text(view: QuarantineView | None) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hostler.model.command import Command, EndLease
+from hostler.model.command import CheckReady, Command, EndLease
 
 ROUNDS_MAX = 32
 """Rounds of controllers within one step. A chain of reactions is about six long (a node is lost,
@@ -23,6 +23,7 @@ PATIENCE_MS = {
     "configure_allocation": 30_000,
     "assign_role": 30_000,
     "stop_allocation": 30_000,
+    "check_ready": 15_000,
     "end_lease": 30_000,
 }
 """How long an attempt may be out before its outcome counts as unknown, by command (spec/leasing.md
@@ -32,7 +33,13 @@ appendix 12: provision 600 s, probe 10 s, destroy 60 s, list 30 s)."""
 def patience_ms(command: Command) -> int:
     """Return how long one attempt at a command may be out."""
     base_ms = PATIENCE_MS[str(type(command).__struct_config__.tag)]
-    return base_ms + command.clean_up_ms if isinstance(command, EndLease) else base_ms
+    match command:
+        case EndLease():
+            return base_ms + command.clean_up_ms
+        case CheckReady():
+            return base_ms + command.timeout_ms
+        case _:
+            return base_ms
 
 
 LAUNCH_ATTEMPTS_MAX = 5
@@ -45,6 +52,9 @@ COOLDOWN_MS_MAX; a provider that names a time is left alone for at least that.""
 BOOT_TRIAL_MS = 900_000
 """How often one machine is tried in a tier whose machines do not boot (trial T03: it goes on by
 itself after a good one). Four an hour cost little and find out soon enough."""
+
+READY_INTERVAL_MS_MIN = 100
+"""Shortest pause between two tries of a ready check: each costs a command there and two writes."""
 
 BOOT_FAILURES_KEPT_MAX = 3
 """Failed boots that are kept as evidence for each tier."""

@@ -39,6 +39,8 @@ def of_machine(fleet: Fleet, node: Node) -> Iterator[Broken]:
             isinstance(command, EndLease) and bool(command.clean_up) for command in commands
         ):
             yield "INV-NODE-7", "slots are being cleaned up and no agent was asked to"
+    if node.readiness is not None and node.phase in (NodePhase.READY, NodePhase.DRAINING):
+        yield "INV-NODE-10", "a node has work, or may have, before its ready check has passed"
     if node.phase is NodePhase.REQUESTED and launch_command_id(node) not in fleet.commands:
         yield "INV-NODE-6", "a node that is asked for has no launch in the outbox"
     if node.is_paid and node.provider not in fleet.providers:

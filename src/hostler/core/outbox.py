@@ -39,6 +39,7 @@ _FINAL_CODES = {
     ),
     "start_allocation": frozenset({"refused"}),
     "stop_allocation": frozenset({"refused"}),
+    "check_ready": frozenset({"refused"}),
     "end_lease": frozenset({"refused"}),
 }
 """Failures after which the same command is not tried again. Everything else is, with back-off:

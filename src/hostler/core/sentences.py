@@ -335,6 +335,10 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "Its machine starts and its agent has not said hello.",
         "Nothing; it is given up when its boot time has passed.",
     ),
+    Reason.READY_CHECK: (
+        "Its agent has come, and its pool's ready check has not passed.",
+        "Look at what the check wrote; it is tried again until its deadline.",
+    ),
     Reason.WARM_FLOOR: (
         "It is kept warm for leases.",
         "Lower the pool's warm_count to let it go.",

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hostler.core import aging, limits, silence
+from hostler.core.readiness import booted_by_at_ms, ready_try_at_ms
 from hostler.core.spend_days import day_at
 from hostler.model import (
     Allocation,
@@ -85,7 +86,9 @@ def _node(fleet: Fleet, node: Node, from_ms: int) -> int | None:
             return None if is_told else node.phase_since_at_ms + limits.STUCK_AFTER_MS
         case NodePhase.STARTING:
             check_at_ms = (node.checked_at_ms or node.phase_since_at_ms) + limits.BOOT_CHECK_MS
-            return _earliest(from_ms, node.phase_since_at_ms + node.boot_ms, check_at_ms)
+            return _earliest(
+                from_ms, booted_by_at_ms(fleet, node), check_at_ms, ready_try_at_ms(node)
+            )
         case NodePhase.RETIRED:
             return node.phase_since_at_ms + settings.retention.ended_ms
         case NodePhase.READY if (

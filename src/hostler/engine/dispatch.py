@@ -28,6 +28,7 @@ from hostler.engine.provider_calls import ProviderCalls
 from hostler.model.command import (
     AssignRole,
     CheckMachine,
+    CheckReady,
     ConfigureAllocation,
     EndLease,
     LaunchMachine,
@@ -85,6 +86,7 @@ class Dispatcher:
                 | ConfigureAllocation()
                 | AssignRole()
                 | StopAllocation()
+                | CheckReady()
                 | EndLease()
             ):
                 attempt = call_agent(self._agents, fleet, dispatch.command_id, command)

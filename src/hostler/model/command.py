@@ -103,6 +103,15 @@ class StopAllocation(Value, frozen=True, kw_only=True, tag="stop_allocation"):
     reason: str
 
 
+class CheckReady(Value, frozen=True, kw_only=True, tag="check_ready"):
+    """Ask an agent to try its pool's ready check once. A refusal says that it did not pass."""
+
+    node_id: NodeId
+    node_epoch: int
+    argv: tuple[str, ...]
+    timeout_ms: int
+
+
 class EndLease(Value, frozen=True, kw_only=True, tag="end_lease"):
     """Ask an agent to end all processes of a settled lease, remove its folder, and clean up."""
 
@@ -124,6 +133,7 @@ Command = (
     | ConfigureAllocation
     | AssignRole
     | StopAllocation
+    | CheckReady
     | EndLease
 )
 

@@ -14,6 +14,7 @@ from hostler.base.lifecycle import Lifecycle
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.maintenance import NodeMaintenance
 from hostler.model.pool import Band, Reliability
+from hostler.model.ready import Readiness
 from hostler.model.record import Record, Value
 from hostler.model.service import ServiceState
 from hostler.model.shape import Shape
@@ -248,6 +249,8 @@ class Node(Record, frozen=True, kw_only=True):
     created_at_ms: int
     boot_ms: int
     """Longest time from the launch to the agent's hello."""
+    readiness: Readiness | None = None
+    """How far it is with its pool's ready check, while it boots or when it never passed."""
     epoch: int = 1
     """Raised whenever authority over this node changes hands; agents refuse a lower one."""
     machine_id: MachineId | None = None

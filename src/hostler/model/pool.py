@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from hostler.model.calendar import Window
 from hostler.model.consolidation import ConsolidationPolicy
+from hostler.model.ready import ReadyCheck
 from hostler.model.record import Record, Value
 from hostler.model.shape import Shape
 
@@ -181,6 +182,8 @@ class Pool(Record, frozen=True, kw_only=True):
     that what was launched together does not go together."""
     boot_failure_count_max: int = 5
     """Machines of a tier in a row that may fail to boot; then no more are launched there."""
+    ready: ReadyCheck | None = None
+    """What a new node must pass before work is put on it; `None`: its agent's report is enough."""
     spares: tuple[SpareTarget, ...] = ()
     """Idle nodes to keep for recovery; new work does not get them. At most one target a band, in
     the order in which they are filled."""

@@ -12,6 +12,7 @@ from hostler.base.errors import Failed
 from hostler.base.ids import NodeId
 from hostler.wire.agent import (
     AssignRole,
+    CheckReady,
     CommandAnswered,
     ConfigureAllocation,
     EndLease,
@@ -20,7 +21,7 @@ from hostler.wire.agent import (
 )
 
 AgentCommand: TypeAlias = (
-    StartAllocation | ConfigureAllocation | AssignRole | StopAllocation | EndLease
+    StartAllocation | ConfigureAllocation | AssignRole | StopAllocation | CheckReady | EndLease
 )
 """What an agent does for us; each carries a `command_id` that its answer repeats."""
 

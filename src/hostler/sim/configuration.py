@@ -14,6 +14,7 @@ from hostler.model.consolidation import ConsolidationPolicy
 from hostler.model.launch import Launch
 from hostler.model.maintenance import MaintenancePlan
 from hostler.model.pool import Offer, Pool, Reliability, SpareTarget, Tier, TierKind
+from hostler.model.ready import ReadyCheck
 from hostler.model.service import ServiceSpec
 from hostler.model.settings import (
     BronzeVictims,
@@ -127,6 +128,9 @@ _CLEAN_UP_MS: Final = 120_000
 """Longer than any simulated command takes, so that only faults make a clean-up fail."""
 
 
+_READY: Final = ReadyCheck(argv=("ready",), told="ready", timeout_ms=120_000, success_count=2)
+
+
 _SAVING: Final = ConsolidationPolicy(
     used_percent_max=75, settle_ms=15_000, spacing_ms=60_000, window_ms=300_000
 )
@@ -150,6 +154,7 @@ def _pool(plan: PoolPlan) -> Pool:
         use_count_max=plan.use_count_max,
         clean_up=("scrub",) if plan.has_clean_up else (),
         clean_up_ms=_CLEAN_UP_MS,
+        ready=_READY if plan.has_ready_check else None,
         launch_count_max=plan.launch_count_max,
         consolidation=_SAVING if plan.is_saving else None,
     )

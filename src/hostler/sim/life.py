@@ -35,6 +35,7 @@ from hostler.model import Node
 from hostler.model.command import (
     AssignRole,
     CheckMachine,
+    CheckReady,
     ConfigureAllocation,
     EndLease,
     LaunchMachine,
@@ -258,6 +259,7 @@ class ServerProcess:
                 | ConfigureAllocation()
                 | AssignRole()
                 | StopAllocation()
+                | CheckReady()
                 | EndLease()
             ):
                 self.links.deliver(dispatch.command_id, command)

@@ -57,6 +57,7 @@ class PoolPlan(_Part, frozen=True, kw_only=True):
     waiting_count_max: int = 50
     use_count_max: int | None = None
     has_clean_up: bool = False
+    has_ready_check: bool = False
     launch_count_max: int = 5
     has_service: bool = False
     """A node service runs on each of its nodes."""

@@ -167,6 +167,7 @@ def _pool(rng: Stream, name: str) -> PoolPlan:
         use_count_max=rng.choice((None, None, 1, 5)),
         launch_count_max=rng.choice((1, 3, 5)),
         has_clean_up=rng.chance(250_000),
+        has_ready_check=rng.chance(200_000),
     )
 
 

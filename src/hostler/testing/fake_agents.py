@@ -24,6 +24,7 @@ from hostler.ports.provider import LaunchRequest, Machine
 from hostler.testing.fake_provider import FakeCloud
 from hostler.wire.agent import (
     AssignRole,
+    CheckReady,
     CommandAnswered,
     ConfigureAllocation,
     EndLease,
@@ -168,7 +169,7 @@ class FakeAgents:
             case StopAllocation():
                 key = (AllocationId(command.allocation_id), command.epoch)
                 await self._report(agent, key, "ended")
-            case EndLease() | ConfigureAllocation() | AssignRole():
+            case CheckReady() | EndLease() | ConfigureAllocation() | AssignRole():
                 pass  # the answer says that it is done
             case _:
                 assert_never(command)

@@ -23,8 +23,8 @@ How commands are answered: a message with a `command_id` may be sent any number 
 answered by `CommandAnswered` with the same id. `StartAllocation` is answered when the start is
 durable on the node (how it goes on is told by reports), `ConfigureAllocation` and `AssignRole` when
 the job can read its configuration or role, `StopAllocation` and `EndLease` when the thing has
-ended; each after the report that says so. Stopping what is unknown is done. A lower `node_epoch`,
-`epoch` or `lease_epoch` than the agent has seen is refused.
+ended, and `CheckReady` when the check has; each after the report that says so. Stopping what is
+unknown is done. A lower `node_epoch`, `epoch` or `lease_epoch` than the agent has seen is refused.
 
 Streams (`ReadLogs`, `ExecStart`) have back-pressure: in each direction a sender may have at most
 `STREAM_WINDOW_BYTES` of data under way per `request_id`; the receiver hands back room with
@@ -318,6 +318,19 @@ class CancelStream(_Tagged, frozen=True, kw_only=True):
     request_id: str
 
 
+class CheckReady(_Tagged, frozen=True, kw_only=True):
+    """Run a command on the node, to learn whether it is ready for work.
+
+    It is answered when the command has ended: `refused` when it failed or took too long, with the
+    end of what it wrote.
+    """
+
+    command_id: str
+    node_epoch: int
+    argv: list[str]
+    timeout_ms: int
+
+
 class EndLease(_Tagged, frozen=True, kw_only=True):
     """Kill every command of the lease and whatever they left, and remove its folder.
 
@@ -366,6 +379,7 @@ ServerMessage: TypeAlias = (
     | ExecInput
     | ExecSignal
     | CancelStream
+    | CheckReady
     | EndLease
     | Shutdown
     | StreamCredit

@@ -62,7 +62,8 @@ def test_a_waiting_lease_is_explained_by_who_is_before_it(rental: NewRental) -> 
     told = explain(world.fleet, last.lease_id)
     assert told is not None
     assert told.summary == (
-        "It waits in the line of pool p, 1 lease of 1 key before it and 0 behind, until 1970-01-01 00:01:00 UTC."
+        "It waits in the line of pool p, 1 lease of 1 key before it and 0 behind,"
+        " until 1970-01-01 00:01:00 UTC."
     )
     assert told.reasons[0].reason is Reason.NO_CAPACITY
 

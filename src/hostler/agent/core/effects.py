@@ -111,6 +111,8 @@ class StartExec(msgspec.Struct, frozen=True, kw_only=True):
     """Run a leased command; its data goes past the core. Leads to `ExecFinished`."""
 
     start: ExecStart
+    tail_bytes: int | None = None
+    """Send nothing of its output: give the end of it, of so many bytes, with `ExecFinished`."""
 
 
 class WriteExec(msgspec.Struct, frozen=True, kw_only=True):

@@ -169,6 +169,8 @@ class ExecFinished(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     signal: str | None = None
     error: str | None = None
+    tail: str = ""
+    """The end of its output, where that was asked for."""
 
 
 class LogsFinished(msgspec.Struct, frozen=True, kw_only=True):

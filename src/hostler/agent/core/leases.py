@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hostler.agent.core import checks
 from hostler.agent.core.effects import ClearLease, KillExec, SignalExec, StartExec, WriteExec
 from hostler.agent.core.inputs import ExecFinished, LeaseCleared, LeaseKey
 from hostler.agent.core.launches import STOP_SIGNALS
@@ -35,7 +36,8 @@ def work_changed(turn: Turn, each: ExecFinished | LeaseCleared) -> None:
     """Take in what became of leased work."""
     match each:
         case ExecFinished():
-            _exec_finished(turn, each)
+            if not checks.finished(turn, each):
+                _exec_finished(turn, each)
         case LeaseCleared():
             _cleared(turn, each.key)
 
@@ -129,7 +131,7 @@ def _begin_clean_up(turn: Turn, work: LeaseWork, each: CleanUp) -> None:
     """Run a clean-up like a command of its lease, with nobody to take its output."""
     work.is_ending = False
     each.kill_at_ms = turn.now_ms + each.clean_up_ms
-    each.request_id = f"clean-up:{work.key.lease_id}/{work.key.epoch}@{turn.now_ms}"
+    each.request_id = f"clean-up:{work.key.lease_id}-{work.key.epoch}@{turn.now_ms}"
     argv = ["/bin/sh", "-c", 'exec "$@" >/dev/null 2>&1', "clean-up", *each.argv]
     start = ExecStart(
         request_id=each.request_id,

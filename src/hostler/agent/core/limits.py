@@ -31,3 +31,9 @@ LOG_STREAMS_MAX: Final = 64
 TOMBSTONES_MAX: Final = 4_096
 """Ended allocations and leases that are remembered by id and epoch only, so that a start that
 comes late is refused."""
+
+CHECKS_MAX: Final = 4
+"""Tries of ready checks at once: a server asks for one at a time, and an old one may still end."""
+
+CHECK_TAIL_BYTES: Final = 2_000
+"""How much of what a check writes is told: an error with what led to it."""

@@ -166,6 +166,17 @@ class Exec(msgspec.Struct, kw_only=True):
     """The session that asked for it is gone; nobody is to be told."""
 
 
+class Check(msgspec.Struct, kw_only=True):
+    """One try of a ready check that is under way."""
+
+    request_id: str
+    key: LeaseKey
+    """Of its folder."""
+    timeout_ms: int
+    kill_at_ms: int
+    is_killed: bool = False
+
+
 class CleanUp(msgspec.Struct, kw_only=True):
     """What is run once nothing of a lease is left."""
 
@@ -250,6 +261,10 @@ class AgentState(msgspec.Struct, kw_only=True):
     link: Link = msgspec.field(default_factory=Link)
     allocations: dict[AllocationKey, Allocation] = {}
     leases: dict[LeaseKey, LeaseWork] = {}
+    checks: dict[str, Check] = {}
+    """By command id."""
+    check_count: int = 0
+    """Tries begun in this life; each has a folder of its own."""
     log_streams: dict[str, bool] = {}
     """By request id; true when the session that asked for it is gone."""
     ended_allocation_epochs: dict[str, int] = {}

@@ -8,6 +8,7 @@ from typing import assert_never
 from hostler.agent.core import (
     allocations,
     authority,
+    checks,
     closing,
     configs,
     leases,
@@ -42,6 +43,7 @@ from hostler.agent.core.turn import Answer, Turn
 from hostler.wire.agent import (
     AssignRole,
     CancelStream,
+    CheckReady,
     ConfigureAllocation,
     EndLease,
     ExecInput,
@@ -69,6 +71,7 @@ def step(state: AgentState, inputs: Sequence[Input], now_ms: int) -> Answer:
     configs.advance(turn)
     readiness.advance(turn)
     leases.advance(turn)
+    checks.advance(turn)
     reports.advance(turn)
     allocations.forget(turn)
     closing.advance(turn)
@@ -118,6 +121,8 @@ def _absorb_message(turn: Turn, message: ServerMessage) -> None:
             allocations.asked(turn, message)
         case ExecStart() | ExecInput() | ExecSignal() | EndLease():
             leases.asked(turn, message)
+        case CheckReady():
+            checks.asked(turn, message)
         case ReadLogs():
             logs.read(turn, message)
         case CancelStream():

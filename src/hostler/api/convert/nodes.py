@@ -15,6 +15,7 @@ from hostler.core.uses import Replaceable, Use, replaceable_key, use_key
 from hostler.model import Allocation, Lease, Node, Pool, Sizes
 from hostler.model.node import CleanUp, Drain, NodePhase, Notice, Quarantine, Tenant
 from hostler.model.pool import Offer, Tier
+from hostler.model.ready import Readiness
 from hostler.model.reason import Reason
 from hostler.wire.http import (
     BootFailureView,
@@ -31,6 +32,7 @@ from hostler.wire.http import (
     OfferView,
     PoolView,
     QuarantineView,
+    ReadinessView,
     SpareTargetView,
     StopView,
     TenantView,
@@ -53,6 +55,18 @@ def _node_notes(fleet: Fleet, record: Node) -> list[NoteView]:
         for one, since_at_ms in words(fleet, record, fleet.now_ms)
     ]
     return [*found, *notes(fleet, record.node_id)]
+
+
+def _readiness(record: Readiness | None) -> ReadinessView | None:
+    if record is None:
+        return None
+    return ReadinessView(
+        since_at_ms=record.since_at_ms,
+        next_at_ms=record.next_at_ms,
+        try_count=record.try_count,
+        success_count=record.success_count,
+        detail=record.detail,
+    )
 
 
 def _clean_up(record: CleanUp | None) -> CleanUpView | None:
@@ -181,6 +195,7 @@ def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
         else LaunchFailureView(
             code=failure.code, message=failure.message, is_certain=failure.is_certain
         ),
+        readiness=_readiness(record.readiness),
         hostname=record.hostname,
         health=record.health,
         health_since_at_ms=record.health_since_at_ms,

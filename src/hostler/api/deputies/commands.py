@@ -11,6 +11,7 @@ from hostler.agent.core.inputs import ExecFinished, Input, LeaseCleared, LeaseKe
 from hostler.agent.credit import CreditGate
 from hostler.agent.runtime import environment
 from hostler.agent.runtime.environment import NodeIdentity
+from hostler.agent.tail import Tail
 from hostler.agent.tasks import Tasks
 from hostler.api import limits
 from hostler.base.errors import HostlerError, Rejected
@@ -27,8 +28,9 @@ NOT_FOUND_STATUS = 127
 class _Running:
     """One command."""
 
-    def __init__(self, start: ExecStart) -> None:
+    def __init__(self, start: ExecStart, tail: Tail | None) -> None:
         self.start = start
+        self.tail = tail
         self.gate = CreditGate()
         self.input: asyncio.Queue[ExecInput] = asyncio.Queue()
         self.execution: Execution | None = None
@@ -62,9 +64,10 @@ class RemoteCommands:
         self.leases_folder = ""
         """Where leases have their folders in the machine; said by a probe before the first."""
 
-    def start(self, start: ExecStart) -> None:
-        """Start a command."""
-        running = self._running[start.request_id] = _Running(start)
+    def start(self, start: ExecStart, *, tail_bytes: int | None = None) -> None:
+        """Start a command, of whose output only the end is told if so much of it is wanted."""
+        tail = None if tail_bytes is None else Tail(tail_bytes)
+        running = self._running[start.request_id] = _Running(start, tail)
         running.task = self._tasks.start(self._run(running))
 
     def write(self, data: ExecInput) -> None:
@@ -109,9 +112,13 @@ class RemoteCommands:
         try:
             finished = await self._carry(running)
         except Rejected as error:
-            line = f"hostler: {error}\n".encode()
-            self._send(ExecOutput(request_id=start.request_id, stream="stderr", data=line))
-            finished = ExecFinished(request_id=start.request_id, exit_code=NOT_FOUND_STATUS)
+            line = f"hostler: {error}\n"
+            finished = ExecFinished(
+                request_id=start.request_id, exit_code=NOT_FOUND_STATUS, tail=line
+            )
+            if running.tail is None:
+                data = line.encode()
+                self._send(ExecOutput(request_id=start.request_id, stream="stderr", data=data))
         except (ProviderFailed, TimeoutError) as error:
             self._on_trouble()
             told = str(error) or "the provider did not answer in time"
@@ -133,6 +140,9 @@ class RemoteCommands:
         try:
             while (found := await execution.read()) is not None:
                 stream, data = found
+                if running.tail is not None:
+                    running.tail.add(data)
+                    continue
                 while data:
                     room_bytes = await running.gate.reserve()
                     part, data = data[:room_bytes], data[room_bytes:]
@@ -145,7 +155,12 @@ class RemoteCommands:
             feeding.cancel()
             await asyncio.gather(feeding, return_exceptions=True)
             await execution.close()
-        return ExecFinished(request_id=start.request_id, exit_code=end.exit_code, signal=end.signal)
+        return ExecFinished(
+            request_id=start.request_id,
+            exit_code=end.exit_code,
+            signal=end.signal,
+            tail="" if running.tail is None else running.tail.text(),
+        )
 
     def _command(self, start: ExecStart) -> MachineCommand:
         """Put together what is to run.

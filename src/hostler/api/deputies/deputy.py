@@ -177,7 +177,7 @@ class Deputy:
     def _perform_command(self, effect: Effect) -> None:
         match effect:
             case StartExec():
-                self._commands.start(effect.start)
+                self._commands.start(effect.start, tail_bytes=effect.tail_bytes)
             case WriteExec():
                 self._commands.write(effect.data)
             case SignalExec():

@@ -22,6 +22,7 @@ from hostler.core.maintenance import problems_of_maintenance
 from hostler.core.replies import Problem
 from hostler.model import Pool
 from hostler.model.pool import Band, Offer, Tier, TierKind
+from hostler.model.ready import ReadyCheck
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 """Names become parts of keys, labels and paths: no separators, no surprises."""
@@ -165,6 +166,8 @@ def _pool(at: str, pool: Pool) -> Iterator[Problem]:
         ("node_count_max", 1),
     ):
         yield from _at_least(f"{at}.{name}", getattr(pool, name), least)
+    if pool.ready is not None:
+        yield from _ready(f"{at}.ready", pool.ready)
     for number, target in enumerate(pool.spares):
         inside = f"{at}.spares[{number}]"
         yield from _at_least(f"{inside}.count", target.count, 0)
@@ -180,6 +183,18 @@ def _pool(at: str, pool: Pool) -> Iterator[Problem]:
                 code="duplicate",
                 message=f"how many are kept for {target.band or 'gold and silver'} is said above",
             )
+
+
+def _ready(at: str, ready: ReadyCheck) -> Iterator[Problem]:
+    if not ready.argv:
+        yield Problem(path=f"{at}.argv", code="missing", message="a check needs a command")
+    for name, least in (
+        ("interval_ms", limits.READY_INTERVAL_MS_MIN),
+        ("timeout_ms", 1),
+        ("deadline_ms", ready.timeout_ms + 1),
+        ("success_count", 1),
+    ):
+        yield from _at_least(f"{at}.{name}", getattr(ready, name), least)
 
 
 def _tier(at: str, tier: Tier) -> Iterator[Problem]:

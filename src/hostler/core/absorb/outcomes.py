@@ -12,7 +12,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from hostler.core import holds, outbox
-from hostler.core.absorb import machines
+from hostler.core.absorb import machines, readiness
 from hostler.core.inputs import CommandFailed, CommandSettled, Succeeded
 from hostler.core.machine_fact import MachineFact
 from hostler.core.provider_pauses import PAUSING_CODES, pause
@@ -22,6 +22,8 @@ from hostler.model.allocation import AllocationPhase, EndCause, Ended
 from hostler.model.command import (
     AssignRole,
     CheckMachine,
+    CheckReady,
+    Command,
     ConfigureAllocation,
     EndLease,
     LaunchMachine,
@@ -81,6 +83,8 @@ def _succeeded(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> None:
             _stopped(txn, command)
         case EndLease():
             holds.cleaned(txn, command, None)
+        case CheckReady():
+            readiness.answered(txn, command, None)
         case _:
             assert_never(command)
 
@@ -118,20 +122,25 @@ def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
         outbox.launch_given_up(txn, entry, outcome.code, outcome.message)
         return
     txn.remove(entry)
+    _refused(txn, command, outcome.message)
+
+
+def _refused(txn: Txn, command: Command, message: str) -> None:
+    """Write down what it means that a command is not done, for good."""
     match command:
         case StartAllocation():
             allocation = _of(txn.fleet.allocations.get(command.allocation_id), command.epoch)
             if allocation is not None:
-                ended = Ended(cause=EndCause.REJECTED, message=outcome.message)
+                ended = Ended(cause=EndCause.REJECTED, message=message)
                 holds.end_allocation(txn, allocation, ended)
         case StopAllocation():
             _stopped(txn, command)  # its agent knows a later grant only, so this one is over
         case EndLease():
-            holds.cleaned(txn, command, outcome.message)
-        case StopMachine() | CheckMachine() | ListMachines() | ConfigureAllocation() | AssignRole():
-            pass
+            holds.cleaned(txn, command, message)
+        case CheckReady():
+            readiness.answered(txn, command, message)
         case _:
-            assert_never(command)
+            pass  # asked again, or of no consequence
 
 
 def _met(txn: Txn, entry: OutboxEntry, facts: Sequence[MachineFact]) -> OutboxEntry:

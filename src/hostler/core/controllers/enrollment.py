@@ -2,10 +2,10 @@
 
 Reads:    nodes, pools (slots per node), leases (with whom a node may be shared).
 Writes:   nodes (REQUESTED or STARTING to READY; the slots that its pool gives it).
-Sends:    nothing.
+Sends:    CheckReady.
 Keeps:    INV-NODE-4 (idle exactly while ready and holding nothing), INV-LEASE-8 (whoever shares a
           node consents).
-Waits on: Reason.BOOTING, Reason.NOT_REPORTED.
+Waits on: Reason.BOOTING, Reason.NOT_REPORTED, Reason.READY_CHECK.
 
 The agent may be quicker than the provider's answer to the launch; the machine's id then follows.
 """
@@ -15,10 +15,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hostler.core.events import EventKind
+from hostler.core.readiness import send_ready_check
 from hostler.core.txn import Txn
 from hostler.model import Node, Pool
 from hostler.model.lease import Share
 from hostler.model.node import NodePhase, NodeTrigger
+from hostler.model.ready import Readiness
 from hostler.model.reason import Reason
 
 READS: Final = (Node, Pool)
@@ -31,6 +33,8 @@ def reconcile(txn: Txn) -> None:
     nodes = txn.fleet.nodes
     for name in txn.changed_keys(Pool):
         for key in txn.fleet.index.nodes_by_pool.keys(name):
+            if nodes[key].phase in _BOOTING:
+                _enrol(txn, nodes[key])  # its ready check may be another, or none, from now on
             _cut(txn, nodes[key])
     for node in txn.changed(Node):
         if node.phase in _BOOTING:
@@ -48,12 +52,16 @@ def _enrol(txn: Txn, node: Node) -> None:
     if not node.is_inventory_reported:
         txn.note(node.node_id, Reason.NOT_REPORTED, "its agent has not said what it has")
         return
+    if not _is_proven(txn, node):
+        return
+    node = txn.fleet.nodes[node.node_id]
     txn.clear_note(node.node_id)
     txn.move(
         node,
         NodeTrigger.REGISTERED,
         idle_since_at_ms=None if node.is_held else txn.now_ms,
         health_since_at_ms=txn.now_ms,
+        readiness=None,
     )
     txn.emit(
         EventKind.NODE_READY,
@@ -61,6 +69,29 @@ def _enrol(txn: Txn, node: Node) -> None:
         hostname=node.hostname,
         boot_ms=txn.now_ms - node.created_at_ms,
     )
+
+
+def _is_proven(txn: Txn, node: Node) -> bool:
+    """Say whether a node has passed its pool's ready check; have it tried as long as it has not."""
+    pool = txn.fleet.pools.get(node.pool)
+    check = None if pool is None else pool.ready
+    if check is None:
+        return True
+    state = node.readiness
+    if state is None:
+        now_ms = txn.now_ms
+        state = Readiness(since_at_ms=now_ms, next_at_ms=now_ms, answered_at_ms=now_ms)
+        node = txn.change(node, readiness=state)
+    if state.success_count >= check.success_count:
+        return True
+    passed = f"passed {state.success_count} of {check.success_count} times in a row"
+    told = f"its ready check ({check.told}) has {passed}"
+    last = f"; the last that failed: {state.detail}" if state.detail else ""
+    txn.note(node.node_id, Reason.READY_CHECK, told + last)
+    # Before its launch is answered the machine has no record of its own to give up.
+    if node.phase is NodePhase.STARTING and state.next_at_ms <= txn.now_ms:
+        send_ready_check(txn, node, check)
+    return False
 
 
 def _cut(txn: Txn, node: Node) -> None:

@@ -20,6 +20,7 @@ from hostler.core import boots, holds, limits, outbox
 from hostler.core.events import EventKind
 from hostler.core.machine_commands import launch_command_id, send_check, send_launch
 from hostler.core.provider_pauses import pause_key
+from hostler.core.readiness import booted_by_at_ms
 from hostler.core.txn import Txn
 from hostler.core.uses import offer_key
 from hostler.model import Cooldown, Node, OutboxEntry
@@ -128,11 +129,8 @@ def _starting(txn: Txn, node: Node) -> None:
     """Give up a machine whose agent did not come in time, or that vanished before it could."""
     if node.is_machine_gone:
         code, message = "machine_gone", "the machine ended before its agent said hello"
-    elif node.retire_reason is None and node.phase_since_at_ms + node.boot_ms <= txn.now_ms:
-        code, message = (
-            "boot_timeout",
-            f"no hello from its agent within {format_duration(node.boot_ms)}",
-        )
+    elif node.retire_reason is None and booted_by_at_ms(txn.fleet, node) <= txn.now_ms:
+        code, message = _why_late(txn, node)
     else:
         _look_after(txn, node)
         return
@@ -148,7 +146,21 @@ def _starting(txn: Txn, node: Node) -> None:
     if node.origin is Origin.LAUNCHED:
         _cool_down(txn, node, code, message)
         boots.failed(txn, node, code, message)
-    txn.change(node, retire_reason=node.retire_reason or RetireReason.BOOT_FAILED)
+    txn.change(
+        node,
+        retire_reason=node.retire_reason or RetireReason.BOOT_FAILED,
+        launch_failure=LaunchFailure(code=code, message=message, is_certain=False),
+    )
+
+
+def _why_late(txn: Txn, node: Node) -> tuple[str, str]:
+    """Say what a machine whose time to boot is over has not done."""
+    state = node.readiness
+    if state is None:
+        return "boot_timeout", f"no hello from its agent within {format_duration(node.boot_ms)}"
+    waited = format_duration(txn.now_ms - state.since_at_ms)
+    told = f"its ready check has not passed within {waited}, in {state.try_count} tries"
+    return "never_ready", f"{told}: {state.detail or 'no try has had a result'}"
 
 
 def _look_after(txn: Txn, node: Node) -> None:

@@ -16,6 +16,7 @@ from hostler.model import Allocation
 from hostler.model.allocation import EndCause, Ended
 from hostler.model.command import (
     AssignRole,
+    CheckReady,
     ConfigureAllocation,
     EndLease,
     StartAllocation,
@@ -28,7 +29,7 @@ from hostler.wire import agent as wire
 from hostler.wire import work
 
 AnyAgentCommand: TypeAlias = (
-    StartAllocation | ConfigureAllocation | AssignRole | StopAllocation | EndLease
+    StartAllocation | ConfigureAllocation | AssignRole | StopAllocation | CheckReady | EndLease
 )
 """What the core asks of agents."""
 
@@ -79,6 +80,13 @@ def agent_command(
                 epoch=command.epoch,
                 grace_ms=command.grace_ms,
                 reason=command.reason,
+            )
+        case CheckReady():
+            return wire.CheckReady(
+                command_id=command_id,
+                node_epoch=command.node_epoch,
+                argv=list(command.argv),
+                timeout_ms=command.timeout_ms,
             )
         case EndLease():
             return wire.EndLease(

@@ -22,6 +22,7 @@ from hostler.engine.time_zones import read_time_zones, time_zone_problem
 from hostler.engine.translate.consolidation import consolidation_policy
 from hostler.engine.translate.disruption import budget_zones, disruption_budgets
 from hostler.engine.translate.maintenance import maintenance_plans, maintenance_zones
+from hostler.engine.translate.ready import ready_check
 from hostler.engine.translate.services import node_service
 from hostler.model import Budget, Pool
 from hostler.model.audit import Origin
@@ -270,6 +271,7 @@ def _pool(name: str, document: PoolDocument) -> Pool:
         consolidation=consolidation_policy(document.consolidation),
         age_ms_max=None if document.age_max is None else duration_ms(document.age_max),
         boot_failure_count_max=document.boot_failures_max,
+        ready=None if document.ready is None else ready_check(document.ready),
         spares=_spares(document.spares),
         slot_count=document.slots,
         packing=Packing(document.packing),

@@ -9,6 +9,7 @@ from msgspec import Meta
 from hostler.wire.documents.consolidation import ConsolidationDocument
 from hostler.wire.documents.disruption import FleetDisruptionBudgetDocument
 from hostler.wire.documents.maintenance import MaintenanceDocument
+from hostler.wire.documents.ready import ReadyDocument
 from hostler.wire.documents.services import ServiceDocument
 from hostler.wire.documents.spend import BudgetDocument, SpendDocument
 from hostler.wire.documents.text import Count, CountFromOne, Duration, Money, Name
@@ -255,6 +256,8 @@ class PoolDocument(Document, frozen=True, kw_only=True):
     """An elastic node is replaced at this age, or up to a tenth earlier."""
     boot_failures_max: CountFromOne = 5
     """Machines of a tier that may fail to boot in a row; then it launches no more."""
+    ready: ReadyDocument | None = None
+    """What a new node must pass before work is put on it; left out: nothing."""
     spares: SparesDocument | list[SparesDocument] | None = None
     """One target, or a list of them, one for each band. Gold's are filled first."""
     slots: CountFromOne = 1

@@ -38,6 +38,7 @@ from hostler.wire.documents.disruption import (
 )
 from hostler.wire.documents.maintenance import MaintenanceDocument
 from hostler.wire.documents.problem import DocumentProblem
+from hostler.wire.documents.ready import ReadyDocument
 from hostler.wire.documents.spend_rules import spend_rules
 from hostler.wire.documents.tree import Plain, child_path
 from hostler.wire.documents.where import (
@@ -130,6 +131,7 @@ def _config_rules(parts: _Parts) -> Problems:
     yield from spend_rules(parts.value(""))
     for pool in parts.members("pools"):
         yield from parts.rule(pool, PoolDocument, _pool)
+        yield from parts.rule(f"{pool}.ready", ReadyDocument, _ready)
         yield from parts.rule(f"{pool}.consolidation", ConsolidationDocument, _consolidation)
         yield from parts.unique(f"{pool}.tiers", "tier")
         yield from parts.unique(f"{pool}.windows", "window")
@@ -197,6 +199,18 @@ def _server(server: ServerDocument, path: str) -> Problems:
             child_path(path, "bind"),
             "tls_required",
             f"listening on {server.bind} needs `tls` with `cert` and `key`; or bind to 127.0.0.1",
+        )
+
+
+def _ready(ready: ReadyDocument, path: str) -> Problems:
+    named = [bool(ready.command), ready.tcp is not None, ready.http is not None]
+    if sum(named) != 1:
+        yield _problem(path, "one_of", "name exactly one of `command`, `tcp` and `http`")
+    if duration_ms(ready.deadline) <= duration_ms(ready.timeout):
+        yield _problem(
+            child_path(path, "deadline"),
+            "bad_order",
+            f"`deadline` ({ready.deadline}) must be longer than `timeout` ({ready.timeout})",
         )
 
 

@@ -127,6 +127,18 @@ class StopView(msgspec.Struct, frozen=True, kw_only=True):
     last_message: str
 
 
+class ReadinessView(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a node is with its pool's ready check, or was when its boot failed."""
+
+    since_at_ms: int
+    next_at_ms: int
+    try_count: int
+    success_count: int
+    """In a row."""
+    detail: str
+    """How the last try that failed did."""
+
+
 class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     """A place where work can run."""
 
@@ -149,6 +161,8 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     machine_id: str | None
     launch_failure: LaunchFailureView | None
+    readiness: ReadinessView | None = None
+    """While its ready check has not passed."""
     hostname: str
     health: str
     health_since_at_ms: int
