@@ -255,6 +255,8 @@ class Node(Record, frozen=True, kw_only=True):
     """Raised whenever authority over this node changes hands; agents refuse a lower one."""
     machine_id: MachineId | None = None
     launch_failure: LaunchFailure | None = None
+    boot_log: str = ""
+    """The end of what its machine wrote, when its boot has failed; without secrets."""
     version: str = ""
     """Which edition of its tier and offer it was made by (`core/versions.py`)."""
     replace_reason: RetireReason | None = None

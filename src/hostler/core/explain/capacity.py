@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from hostler.base.ids import LeaseId, NodeId
 from hostler.base.units import format_instant
@@ -17,6 +18,9 @@ from hostler.model.command import EndLease
 from hostler.model.lease import LeasePhase
 from hostler.model.node import NodePhase
 from hostler.model.reason import Reason
+
+_LOG_LINES_TOLD: Final = 3
+"""Of what a machine wrote that did not boot; `describe node` shows all that is kept."""
 
 
 def explain_node(fleet: Fleet, node_id: NodeId) -> Explanation | None:
@@ -45,6 +49,8 @@ def _node_summary(node: Node) -> str:
     match node.phase:
         case NodePhase.REQUESTED:
             return f"Its machine ({node.offer}) is asked for at {node.provider}."
+        case NodePhase.STARTING if node.readiness is not None:
+            return "Its agent has come; its pool's ready check has not passed."
         case NodePhase.STARTING:
             return "Its machine exists; its agent has not said hello."
         case NodePhase.READY if node.takes_work:
@@ -85,6 +91,10 @@ def _node_reasons(node: Node) -> Iterator[Why]:
         yield why("record", Reason.SPARE_RESERVED, told, node.idle_since_at_ms or 0)
     if node.launch_failure is not None:
         told = f"{node.launch_failure.code}: {node.launch_failure.message}"
+        yield why("record", Reason.NODE_NOT_RUNNING, told, node.phase_since_at_ms)
+    if node.boot_log:
+        last = " / ".join(node.boot_log.splitlines()[-_LOG_LINES_TOLD:])
+        told = f"its machine wrote last: {last}"
         yield why("record", Reason.NODE_NOT_RUNNING, told, node.phase_since_at_ms)
 
 
