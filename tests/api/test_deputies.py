@@ -136,7 +136,8 @@ async def test_what_runs_is_ended_with_its_lease(fakes: Lab) -> None:
 
 NEVER_BOOTS = CONFIG.replace(
     "provider: fake",
-    'provider: fake\n        boot: 1s\n        options: {boot: 10m, log: "token: hunter2\\nno disk"}',
+    "provider: fake\n        boot: 1s\n"
+    '        options: {boot: 10m, log: "token: hunter2\\nno disk"}',
 )
 
 
