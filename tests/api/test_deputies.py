@@ -132,3 +132,25 @@ async def test_what_runs_is_ended_with_its_lease(fakes: Lab) -> None:
         with pytest.raises(ClientError):
             await lease.run(["true"])
         await held.__aexit__(None, None, None)
+
+
+NEVER_BOOTS = CONFIG.replace(
+    "provider: fake",
+    "provider: fake\n        boot: 1s\n"
+    '        options: {boot: 10m, log: "token: hunter2\\nno disk"}',
+)
+
+
+async def test_a_machine_that_does_not_boot_leaves_what_it_wrote(tmp_path: Path) -> None:
+    async with running(tmp_path, config=NEVER_BOOTS) as lab, lab.client() as client:
+
+        async def retired() -> NodeView | None:
+            nodes = await client.nodes(pool="runners", include_retired=True)
+            return next((node for node in nodes if node.phase == "retired"), None)
+
+        node = await eventually_async(retired, what="a failed boot")
+        assert node is not None
+        assert node.launch_failure is not None
+        assert node.launch_failure.code == "boot_timeout"
+        assert node.boot_log.startswith("token: [redacted]\nno disk\n")
+        assert "has not booted yet" in node.boot_log

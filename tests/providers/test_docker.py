@@ -87,3 +87,28 @@ def test_all_that_is_wrong_with_options_is_said_at_once() -> None:
     assert [problem.partition(":")[0] for problem in problems_of(options)] == [
         *("image", "socket", "labels.hostler.fleet", "mounts[0]"),
     ]
+
+
+@pytest.mark.slow
+async def test_what_a_container_wrote_and_how_it_ended_is_told(docker_lab: DockerLab) -> None:
+    provider = await docker_lab.open()
+    machine = await provider.launch(docker_lab.request("n-1/launch/1"))
+    assert await provider.boot_log(machine.machine_id, 1_000) == ""
+    script = "for n in 1 2 3; do echo line $n >/proc/1/fd/1; done; echo no disk >/proc/1/fd/2"
+    await asyncio.to_thread(
+        docker_lab.engine.podman, "exec", machine.machine_id, "sh", "-c", script
+    )
+
+    async def is_written() -> bool:
+        return "no disk" in await provider.boot_log(machine.machine_id, 1_000)
+
+    await eventually_async(is_written, what="the log")
+    log = await provider.boot_log(machine.machine_id, 1_000)
+    assert "line 1\nline 2\nline 3" in log
+    assert len(await provider.boot_log(machine.machine_id, 4)) == 4
+    await asyncio.to_thread(docker_lab.engine.podman, "kill", machine.machine_id)
+    told = await provider.boot_log(machine.machine_id, 1_000)
+    assert "line 3" in told
+    assert told.endswith("the container ended with exit code 137")
+    await end(provider, machine.machine_id)
+    assert await provider.boot_log(machine.machine_id, 1_000) == ""

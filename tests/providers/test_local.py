@@ -20,7 +20,7 @@ from hostler.providers.local.processes import pids_of, send_signal
 from hostler.providers.local.provider import BIRTH_MS_MAX, KEEP_DEAD_MS, LocalProvider
 from hostler.providers.local.tags import MACHINE_MARK
 from hostler.testing.provider_conformance.suite import end, listed
-from tests.eventually import eventually
+from tests.eventually import eventually, eventually_async
 from tests.providers.labs import LocalLab
 
 
@@ -168,3 +168,19 @@ async def test_a_box_that_was_started_by_hand_is_there_while_anything_of_it_runs
 async def test_nothing_is_said_of_a_box_on_another_host(provider: LocalProvider) -> None:
     with pytest.raises(OutcomeUnknown):
         await provider.get(MachineId("box-0123456789ab-0123456789ab"))
+
+
+async def test_what_an_agent_wrote_is_told(lab: LocalLab, clock: ShiftedClock) -> None:
+    context = msgspec.structs.replace(lab.context(), clock=clock)
+    script = "echo one; echo no disk >&2; exec sleep 600"
+    provider = LocalProvider(context, lambda _: ["sh", "-c", script])
+    machine = await provider.launch(lab.request("n-1/launch/1"))
+
+    async def is_written() -> bool:
+        return "no disk" in await provider.boot_log(machine.machine_id, 1_000)
+
+    await eventually_async(is_written, what="the log")
+    assert await provider.boot_log(machine.machine_id, 1_000) == "one\nno disk\n"
+    assert await provider.boot_log(machine.machine_id, 5) == "disk\n"
+    await end(provider, machine.machine_id)
+    assert await provider.boot_log(machine.machine_id, 1_000) == ""

@@ -155,6 +155,7 @@ def _node(client: SyncClient, view: NodeView) -> list[str]:
     return [
         *_fields(pairs),
         *_table("Allocations", placed, ALLOCATION_COLUMNS),
+        *_section("What its machine wrote last", view.boot_log.splitlines()),
         *_notes(view.notes),
     ]
 

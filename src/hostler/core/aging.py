@@ -24,11 +24,40 @@ def ages_out_at_ms(pool: Pool, node_id: str, created_at_ms: int) -> int | None:
     return created_at_ms + pool.age_ms_max - share * (pool.age_ms_max // SPREAD_DIVISOR) // _WHOLE
 
 
+def leases_until_at_ms(pool: Pool, ages_out_at_ms: int | None, created_at_ms: int) -> int | None:
+    """Return until when leases are granted on a node that ages out, where that is earlier.
+
+    What is held when a node ages out may stay for the pool's notice, and is revoked then. So no
+    lease is granted that may last for longer than that, but a node serves for half of its age.
+    """
+    longest_ms = pool.lease_ms if pool.lease_ms_max is None else pool.lease_ms_max
+    lacking_ms = longest_ms - pool.retire_notice_ms
+    if ages_out_at_ms is None or pool.age_ms_max is None or lacking_ms <= 0:
+        return None
+    return max(ages_out_at_ms - lacking_ms, created_at_ms + pool.age_ms_max // 2)
+
+
+def times_of(pool: Pool, node_id: str, created_at_ms: int) -> dict[str, int | None]:
+    """Return what a node's record says of its age."""
+    at_ms = ages_out_at_ms(pool, node_id, created_at_ms)
+    return {
+        "ages_out_at_ms": at_ms,
+        "leases_until_at_ms": leases_until_at_ms(pool, at_ms, created_at_ms),
+    }
+
+
+def _useful_until_at_ms(node: Node) -> int | None:
+    return node.ages_out_at_ms if node.leases_until_at_ms is None else node.leases_until_at_ms
+
+
 def replace_at_ms(node: Node) -> int | None:
-    """Return when another should be asked for, so that it is there when this one must go."""
-    return None if node.ages_out_at_ms is None else node.ages_out_at_ms - node.boot_ms
+    """Return when another should be asked for, so that it is there when this one is too old."""
+    at_ms = _useful_until_at_ms(node)
+    return None if at_ms is None else at_ms - node.boot_ms
 
 
 def look_at_ms(node: Node) -> int | None:
     """Return when the age of a node matters next."""
-    return node.ages_out_at_ms if node.replace_reason is not None else replace_at_ms(node)
+    if node.replace_reason is None:
+        return replace_at_ms(node)
+    return node.ages_out_at_ms if node.is_aging else _useful_until_at_ms(node)

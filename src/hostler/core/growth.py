@@ -73,8 +73,7 @@ def request_node(
         )
     )
     if pool.age_ms_max is not None:
-        ages_out_at_ms = aging.ages_out_at_ms(pool, node.node_id, node.created_at_ms)
-        node = txn.change(node, ages_out_at_ms=ages_out_at_ms)
+        node = txn.change(node, **aging.times_of(pool, node.node_id, node.created_at_ms))
     _count_launch(txn, pool, tier)
     txn.emit(
         EventKind.NODE_REQUESTED,

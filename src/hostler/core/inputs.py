@@ -328,6 +328,8 @@ class Succeeded(msgspec.Struct, frozen=True, kw_only=True, tag="succeeded"):
     machines: tuple[MachineFact, ...] = ()
     ended_at_ms: int | None = None
     """When the machine that is gone ended, where its provider can say."""
+    boot_log: str = ""
+    """The end of what a machine wrote that did not boot, where that was wanted."""
 
 
 class CommandFailed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
@@ -343,6 +345,8 @@ class CommandFailed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     retry_after_ms: int | None = None
     machines: tuple[MachineFact, ...] = ()
     """What was met on the way: a stop by label learns which machine it stops."""
+    boot_log: str = ""
+    """As in `Succeeded`."""
 
 
 Outcome = Succeeded | CommandFailed

@@ -53,6 +53,10 @@ BOOT_TRIAL_MS = 900_000
 """How often one machine is tried in a tier whose machines do not boot (trial T03: it goes on by
 itself after a good one). Four an hour cost little and find out soon enough."""
 
+BOOT_LOG_CHARS_MAX = 4_000
+"""Of what a machine wrote that did not boot: a screen, and no burden for the store where a thousand
+fail."""
+
 READY_INTERVAL_MS_MIN = 100
 """Shortest pause between two tries of a ready check: each costs a command there and two writes."""
 

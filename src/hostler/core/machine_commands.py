@@ -7,7 +7,7 @@ from typing import Final
 from hostler.core.txn import Txn
 from hostler.model import Node
 from hostler.model.command import CheckMachine, LaunchMachine, StopMachine
-from hostler.model.node import NodePhase
+from hostler.model.node import NodePhase, RetireReason
 
 _BIRTH_EPOCH: Final = 1
 """A node has one machine in all its epochs, so what is asked about that has one id: a launch that
@@ -72,6 +72,7 @@ def send_check(txn: Txn, node: Node) -> None:
             tier=node.tier,
             provider=node.provider,
             machine_id=node.machine_id,
+            is_boot_log_wanted=node.phase is NodePhase.STARTING,
         ),
     )
 
@@ -87,5 +88,6 @@ def send_stop(txn: Txn, node: Node) -> None:
             tier=node.tier,
             provider=node.provider,
             machine_id=node.machine_id,
+            is_boot_log_wanted=node.retire_reason is RetireReason.BOOT_FAILED and not node.boot_log,
         ),
     )

@@ -60,3 +60,5 @@ def of_retirement(before: Node, node: Node) -> Iterator[Broken]:
         and node.replace_reason is not node.retire_reason
     ):
         yield "INV-ROLL-1", "a node is replaced that need not be"
+    if before.is_aging and node.is_aging and node.lease_epoch > before.lease_epoch:
+        yield "INV-ROLL-2", "a lease was granted that its node's age may cut short"

@@ -339,6 +339,10 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "Its agent has come, and its pool's ready check has not passed.",
         "Look at what the check wrote; it is tried again until its deadline.",
     ),
+    Reason.REMAINING_LIFE: (
+        "The node will be too old before a lease that begins now may end.",
+        "Nothing; another takes its place. Raise age_max, or lower lease_max.",
+    ),
     Reason.WARM_FLOOR: (
         "It is kept warm for leases.",
         "Lower the pool's warm_count to let it go.",

@@ -8,7 +8,7 @@ from typing import Final
 
 from hostler.core.tables import Buckets, Line, Order
 from hostler.model import Node
-from hostler.model.node import Health, NodePhase, Origin
+from hostler.model.node import Health, NodePhase, Origin, RetireReason
 from hostler.model.pool import Band
 
 
@@ -154,6 +154,8 @@ def replaceable_of(node: Node) -> Replaceable | None:
         case Use.INCOMING | Use.INCOMING_SPARE:
             return Replaceable.INCOMING
         case None:
+            if node.replace_reason is RetireReason.AGED and node.leases_until_at_ms is not None:
+                return None  # it has let no lease begin that it cannot serve to the end
             is_leased = node.phase is NodePhase.READY and node.lease_count > 0
             return Replaceable.LEASED if is_leased and not node.allocation_count else None
 

@@ -60,3 +60,9 @@ hours on a quiet one."""
 
 PLANS_KEPT_MAX = 256
 """Plans that are remembered: each is a line a replica."""
+
+BOOT_LOG_BYTES_MAX = 16_384
+"""Of what a machine wrote that did not boot, before secrets are taken out and the rest is cut."""
+
+BOOT_LOG_S_MAX = 10
+"""How long a stop waits for it."""

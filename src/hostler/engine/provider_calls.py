@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import assert_never
 
@@ -12,12 +13,15 @@ from hostler.core.machine_fact import MachineFact
 from hostler.engine import limits
 from hostler.engine.keys import Keys
 from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
+from hostler.ports.commands import CommandProvider
 from hostler.ports.provider import (
     LaunchRequest,
     Machine,
     Provider,
+    ProviderFailed,
     RequestInvalid,
     Secret,
+    TellsBootLog,
     TellsEnds,
 )
 from hostler.providers.registry import Registry, read_options
@@ -57,7 +61,8 @@ class ProviderCalls:
                 case CheckMachine():
                     found = await provider.get(command.machine_id)
                     if found is None:
-                        return await _gone(provider, [command.machine_id])
+                        log = await _log_if_wanted(provider, command)
+                        return await _gone(provider, [command.machine_id], boot_log=log)
                     return _succeeded(found)
                 case ListMachines():
                     return _succeeded(*[machine async for machine in provider.list_owned()])
@@ -102,27 +107,51 @@ async def _stop(provider: Provider, command: StopMachine) -> Outcome:
     known = [] if command.machine_id is None else [command.machine_id]
     listed = [machine.machine_id for machine in met]
     machine_ids = list(dict.fromkeys((*known, *command.met_machine_ids, *listed)))
+    log = await _log_if_wanted(provider, command)
     is_gone = True
     for machine_id in machine_ids:
         await provider.stop(machine_id)
         is_gone = await provider.get(machine_id) is None and is_gone
     if is_gone:
-        return await _gone(provider, machine_ids)
+        return await _gone(provider, machine_ids, boot_log=log)
     return CommandFailed(
         code="outcome_unknown",
         message="the machine is still stopping",
         retry_after_ms=STILL_STOPPING_MS,
         machines=tuple(_fact_of(machine) for machine in met),
+        boot_log=log,
     )
 
 
-async def _gone(provider: Provider, machine_ids: Sequence[MachineId]) -> Succeeded:
+async def _log_if_wanted(provider: Provider, command: StopMachine | CheckMachine) -> str:
+    """Return what a machine wrote that did not boot, and why nothing runs on it; it may be empty.
+
+    Nothing depends on it, so neither a failure nor a provider that hangs keeps a stop from being
+    made.
+    """
+    if not command.is_boot_log_wanted or command.machine_id is None:
+        return ""
+    told: list[str] = []
+    try:
+        async with asyncio.timeout(limits.BOOT_LOG_S_MAX):
+            if isinstance(provider, TellsBootLog):
+                told.append(await provider.boot_log(command.machine_id, limits.BOOT_LOG_BYTES_MAX))
+            if isinstance(provider, CommandProvider):
+                await provider.probe(command.machine_id)
+    except (ProviderFailed, TimeoutError) as error:
+        told.append(f"{command.provider} says: {str(error) or 'nothing, for too long'}")
+    return "\n".join(each for each in told if each)[-limits.BOOT_LOG_BYTES_MAX :]
+
+
+async def _gone(
+    provider: Provider, machine_ids: Sequence[MachineId], *, boot_log: str = ""
+) -> Succeeded:
     """Say that machines are gone, and when the last of them ended if the provider can tell."""
     ends: list[int] = []
     if isinstance(provider, TellsEnds):
         found = [await provider.ended_at_ms(machine_id) for machine_id in machine_ids]
         ends = [each for each in found if each is not None]
-    return Succeeded(ended_at_ms=max(ends, default=None))
+    return Succeeded(ended_at_ms=max(ends, default=None), boot_log=boot_log)
 
 
 def _succeeded(*machines: Machine) -> Succeeded:

@@ -44,6 +44,8 @@ class StopMachine(Value, frozen=True, kw_only=True, tag="stop_machine"):
     machine_id: MachineId | None
     met_machine_ids: tuple[MachineId, ...] = ()
     """Those that attempts by label have met, so that their ends can be asked about."""
+    is_boot_log_wanted: bool = False
+    """Its boot has failed: bring what it wrote, before it ends."""
 
 
 class CheckMachine(Value, frozen=True, kw_only=True, tag="check_machine"):
@@ -54,6 +56,8 @@ class CheckMachine(Value, frozen=True, kw_only=True, tag="check_machine"):
     tier: str
     provider: str
     machine_id: MachineId
+    is_boot_log_wanted: bool = False
+    """It boots: if it is gone, bring what it wrote."""
 
 
 class ListMachines(Value, frozen=True, kw_only=True, tag="list_machines"):

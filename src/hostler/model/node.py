@@ -255,12 +255,18 @@ class Node(Record, frozen=True, kw_only=True):
     """Raised whenever authority over this node changes hands; agents refuse a lower one."""
     machine_id: MachineId | None = None
     launch_failure: LaunchFailure | None = None
+    boot_log: str = ""
+    """The end of what its machine wrote, when its boot has failed; without secrets."""
     version: str = ""
     """Which edition of its tier and offer it was made by (`core/versions.py`)."""
     replace_reason: RetireReason | None = None
     """Why another is to take its place, when the rollout comes to it. It may be used until then."""
     ages_out_at_ms: int | None = None
     """When it has been there for long enough; recomputed when its pool changes."""
+    leases_until_at_ms: int | None = None
+    """From then on a lease might have to end because of the node's age; `None`: never before."""
+    is_aging: bool = False
+    """That instant has passed: no more leases; what is there stays until it ages out."""
     hostname: str = ""
     incarnation: int = 0
     """Which life of its agent spoke last."""
@@ -351,8 +357,9 @@ class Node(Record, frozen=True, kw_only=True):
 
     @property
     def is_closing(self) -> bool:
-        """True while leases would come too late: its machine is soon to be worked on."""
-        return self.maintenance is not None and not self.maintenance.is_called_off
+        """True while leases would come too late: the node is soon too old, or worked on."""
+        maintenance = self.maintenance
+        return self.is_aging or (maintenance is not None and not maintenance.is_called_off)
 
     @property
     def lasting_cordon(self) -> Cordon | None:

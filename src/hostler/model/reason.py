@@ -99,6 +99,7 @@ class Reason(StrEnum):
     # why a node stays, or waits
     BOOTING = "booting"
     READY_CHECK = "ready_check"
+    REMAINING_LIFE = "remaining_life"
     WARM_FLOOR = "warm_floor"
     SPARE_TARGET = "spare_target"
     REPLACING = "replacing"

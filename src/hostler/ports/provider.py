@@ -136,6 +136,23 @@ class TellsEnds(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsBootLog(Protocol):
+    """What a provider may offer beside: what a machine of ours wrote as it booted.
+
+    It is asked for when a boot has failed, before the machine is stopped, and shown to people
+    without what looks like a secret.
+    """
+
+    async def boot_log(self, machine_id: MachineId, bytes_max: int) -> str:
+        """Return the end of it, also of a machine that has ended; empty when there is none.
+
+        Raises:
+            ProviderFailed: It cannot be had now.
+        """
+        ...
+
+
 class ProviderContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider is told once, when it is opened."""
 

@@ -5,14 +5,18 @@ SC-167, SC-172; trials C04, C05, C07, Q10, T06. SC-162 and SC-163 count builds o
 here a provider is opened once a process, and options travel with each launch.
 """
 
+from typing import Any
+
 import pytest
 
 from hostler.base.ids import NodeId
+from hostler.core.explain import explain
 from hostler.core.inputs import ReleaseLease
 from hostler.core.versions import version_of
 from hostler.model import Pool
 from hostler.model.node import NodePhase, RetireReason
 from hostler.model.pool import Rollout
+from hostler.model.reason import Reason
 from hostler.testing.builders import a_pool, an_elastic_tier
 from tests.core.nodes.conftest import NewStable
 from tests.core.nodes.stable import Stable, a_launched_node
@@ -310,3 +314,86 @@ def test_c_04_a_lower_target_is_reached(stable: NewStable) -> None:
     world.configure(a_pool(warm_count=1))
     world.advance(300_000)
     assert len(world.in_phase(NodePhase.READY)) == 1
+
+
+# -- remaining life ------------------------------------------------------------------------------
+
+NOTICE_MS = 600_000
+LEASE_MAX_MS = 1_200_000
+
+
+def dated(**changes: Any) -> Pool:
+    """Return a pool whose leases may last longer than its notice."""
+    given = {
+        "node_count_min": 1,
+        "age_ms_max": HOUR_MS,
+        "lease_ms": HOUR_MS,
+        "lease_ms_max": LEASE_MAX_MS,
+        "retire_notice_ms": NOTICE_MS,
+        "idle_ms": 10 * HOUR_MS,
+    }
+    return a_pool(**{**given, **changes})
+
+
+def test_no_lease_is_granted_that_its_nodes_age_might_cut_short(stable: NewStable) -> None:
+    """At the grant remaining life is checked (spec/leasing.md, appendix 4)."""
+    world = stable(dated(slot_count=2), a_launched_node(slot_count=2))
+    node = world.node()
+    assert node.ages_out_at_ms is not None
+    assert node.leases_until_at_ms == node.ages_out_at_ms - (LEASE_MAX_MS - NOTICE_MS)
+    world.advance(node.leases_until_at_ms - 1)
+    first = world.acquire()
+    assert world.fleet.leases[first.lease_id].node_id == node.node_id
+    world.advance(node.leases_until_at_ms)
+    second = world.acquire(timeout_ms=900_000)
+    assert world.fleet.leases[second.lease_id].phase == "waiting"
+    told = explain(world.fleet, second.lease_id)
+    assert told is not None
+    assert Reason.REMAINING_LIFE in {each.reason for each in told.reasons}
+    about_node = explain(world.fleet, node.node_id)
+    assert about_node is not None
+    assert Reason.REMAINING_LIFE in {each.reason for each in about_node.reasons}
+    world.boot()
+    assert world.fleet.leases[second.lease_id].node_id == "n-000001"
+    held = world.fleet.leases[first.lease_id]
+    assert held.retiring_at_ms is None
+    assert held.ends_at_ms is not None
+    assert held.ends_at_ms <= node.ages_out_at_ms + NOTICE_MS
+    release(world, first.lease_id)
+    assert world.node().retire_reason is RetireReason.AGED
+
+
+def test_one_that_holds_nothing_then_is_replaced_with_the_next_one_there(stable: NewStable) -> None:
+    world = stable(dated(), a_launched_node())
+    until_ms = world.node().leases_until_at_ms
+    assert until_ms is not None
+    world.advance(until_ms - world.node().boot_ms)
+    assert len(world.commands("launch_machine")) == 1
+    world.boot()
+    world.advance(until_ms)
+    assert world.node().retire_reason is RetireReason.AGED
+
+
+def test_leases_that_the_notice_covers_are_granted_to_the_end(stable: NewStable) -> None:
+    world = stable(dated(lease_ms_max=NOTICE_MS), a_launched_node())
+    assert world.node().leases_until_at_ms is None
+
+
+def test_a_node_serves_for_half_of_its_age_whatever_leases_may_last(stable: NewStable) -> None:
+    world = stable(dated(lease_ms_max=10 * HOUR_MS), a_launched_node())
+    node = world.node()
+    assert node.leases_until_at_ms == node.created_at_ms + HOUR_MS // 2
+
+
+def test_a_longer_age_lets_leases_come_again(stable: NewStable) -> None:
+    world = stable(dated(slot_count=2), a_launched_node(slot_count=2))
+    until_ms = world.node().leases_until_at_ms
+    assert until_ms is not None
+    world.advance(until_ms - 1)
+    world.acquire()
+    world.advance(until_ms)
+    assert world.node().is_aging
+    world.configure(dated(slot_count=2, age_ms_max=3 * HOUR_MS))
+    assert not world.node().is_aging
+    second = world.acquire()
+    assert world.fleet.leases[second.lease_id].node_id == world.node().node_id

@@ -12,6 +12,7 @@ from hostler.agent.core.limits import CHECK_TAIL_BYTES, CHECKS_MAX
 from hostler.agent.core.state import Check
 from hostler.agent.core.turn import Turn
 from hostler.base.redact import redacted
+from hostler.base.units import format_duration
 from hostler.wire.agent import CheckReady, ExecStart
 
 FOLDER = "ready-check"
@@ -65,7 +66,7 @@ def finished(turn: Turn, each: ExecFinished) -> bool:
             return True
         how = each.error or each.signal or f"exit code {each.exit_code}"
         if check.is_killed:
-            how = f"took longer than {check.timeout_ms} ms"
+            how = f"took longer than {format_duration(check.timeout_ms)}"
         tail = redacted(each.tail).strip()
         turn.answer(command_id, "refused", "not_ready", f"{how}: {tail}" if tail else how)
         return True

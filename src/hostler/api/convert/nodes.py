@@ -195,6 +195,7 @@ def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
         else LaunchFailureView(
             code=failure.code, message=failure.message, is_certain=failure.is_certain
         ),
+        boot_log=record.boot_log,
         readiness=_readiness(record.readiness),
         hostname=record.hostname,
         health=record.health,

@@ -11,7 +11,8 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from hostler.core import holds, outbox
+from hostler.base.redact import tail_of
+from hostler.core import holds, limits, outbox
 from hostler.core.absorb import machines, readiness
 from hostler.core.inputs import CommandFailed, CommandSettled, Succeeded
 from hostler.core.machine_fact import MachineFact
@@ -41,6 +42,9 @@ def settled(txn: Txn, one: CommandSettled) -> None:
     if entry is None:
         _late(txn, one)
         return
+    if one.outcome.boot_log:
+        _logged(txn, entry, one.outcome.boot_log)
+        entry = txn.fleet.commands[one.command_id]
     match one.outcome:
         case Succeeded():
             _succeeded(txn, entry, one.outcome)
@@ -48,6 +52,17 @@ def settled(txn: Txn, one: CommandSettled) -> None:
             _failed(txn, entry, one.outcome)
         case _:
             assert_never(one.outcome)
+
+
+def _logged(txn: Txn, entry: OutboxEntry, boot_log: str) -> None:
+    """Keep what a machine wrote that did not boot; the first that is told is the fullest."""
+    command = entry.command
+    if not isinstance(command, StopMachine | CheckMachine):
+        return
+    node = txn.fleet.nodes.get(command.node_id)
+    if node is not None and not node.boot_log:
+        txn.change(node, boot_log=tail_of(boot_log, limits.BOOT_LOG_CHARS_MAX))
+    txn.change(entry, command=replace(command, is_boot_log_wanted=False))
 
 
 def _late(txn: Txn, one: CommandSettled) -> None:

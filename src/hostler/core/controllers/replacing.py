@@ -81,8 +81,8 @@ def _judge_all(txn: Txn, pool: Pool) -> None:
             reason = RetireReason.SURPLUS
         elif node.version and node.version != versions.get((node.tier, node.offer)):
             reason = RetireReason.OUTDATED
-        ages_out_at_ms = aging.ages_out_at_ms(pool, node.node_id, node.created_at_ms)
-        node = txn.change(node, ages_out_at_ms=ages_out_at_ms, replace_reason=reason)
+        times = aging.times_of(pool, node.node_id, node.created_at_ms)
+        node = txn.change(node, replace_reason=reason, is_aging=False, **times)
         _judge_age(txn, node)
 
 
@@ -92,9 +92,26 @@ def _judge_age(txn: Txn, node: Node) -> Node:
     soon_at_ms = aging.replace_at_ms(node)
     if node.replace_reason is None and soon_at_ms is not None and soon_at_ms <= txn.now_ms:
         node = txn.change(node, replace_reason=RetireReason.AGED)
+    if node.leases_until_at_ms is not None and node.leases_until_at_ms <= txn.now_ms:
+        return _judge_aging(txn, node)
     is_too_old = node.ages_out_at_ms is not None and node.ages_out_at_ms <= txn.now_ms
     if is_too_old and node.retire_reason is None and replaceable_of(node) is not None:
         return txn.change(node, retire_reason=node.replace_reason)
+    return node
+
+
+def _judge_aging(txn: Txn, node: Node) -> Node:
+    """Let no lease begin that might have to end because of the node's age.
+
+    One that holds nothing is of no more use.
+    """
+    if not node.is_aging:
+        node = txn.change(node, is_aging=True)
+    is_leased = node.phase is NodePhase.READY and node.lease_count > 0
+    is_too_old = node.ages_out_at_ms is not None and node.ages_out_at_ms <= txn.now_ms
+    is_due = (is_leased and is_too_old) or (node.takes_work and not node.lease_count)
+    if is_due and not node.allocation_count and not node.cleaning_count:
+        return txn.change(node, retire_reason=node.retire_reason or node.replace_reason)
     return node
 
 

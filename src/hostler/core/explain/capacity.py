@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from hostler.base.ids import LeaseId, NodeId
 from hostler.base.units import format_instant
@@ -17,6 +18,12 @@ from hostler.model.command import EndLease
 from hostler.model.lease import LeasePhase
 from hostler.model.node import NodePhase
 from hostler.model.reason import Reason
+
+_LOG_LINES_TOLD: Final = 3
+"""Of what a machine wrote that did not boot; `describe node` shows all that is kept."""
+
+
+_NODES_TOLD: Final = 5
 
 
 def explain_node(fleet: Fleet, node_id: NodeId) -> Explanation | None:
@@ -45,6 +52,8 @@ def _node_summary(node: Node) -> str:
     match node.phase:
         case NodePhase.REQUESTED:
             return f"Its machine ({node.offer}) is asked for at {node.provider}."
+        case NodePhase.STARTING if node.readiness is not None:
+            return "Its agent has come; its pool's ready check has not passed."
         case NodePhase.STARTING:
             return "Its machine exists; its agent has not said hello."
         case NodePhase.READY if node.takes_work:
@@ -75,6 +84,9 @@ def _node_reasons(node: Node) -> Iterator[Why]:
         begin, end = format_instant(closed.from_at_ms), format_instant(closed.to_at_ms)
         told = f"{closed.name}, from {begin} to {end}"
         yield why("record", Reason.MAINTENANCE, told, node.phase_since_at_ms)
+    if node.is_aging and node.ages_out_at_ms is not None:
+        told = f"it ages out at {format_instant(node.ages_out_at_ms)}"
+        yield why("record", Reason.REMAINING_LIFE, told, node.phase_since_at_ms)
     quarantine = node.quarantine
     if quarantine is not None and not quarantine.is_over:
         told = f"for {quarantine.cause.value}, {quarantine.count} in a row"
@@ -86,12 +98,30 @@ def _node_reasons(node: Node) -> Iterator[Why]:
     if node.launch_failure is not None:
         told = f"{node.launch_failure.code}: {node.launch_failure.message}"
         yield why("record", Reason.NODE_NOT_RUNNING, told, node.phase_since_at_ms)
+    if node.boot_log:
+        last = " / ".join(node.boot_log.splitlines()[-_LOG_LINES_TOLD:])
+        told = f"its machine wrote last: {last}"
+        yield why("record", Reason.NODE_NOT_RUNNING, told, node.phase_since_at_ms)
 
 
 def _consolidation(fleet: Fleet, node: Node) -> Iterator[Why]:
     """Tell why the machine of a node that jobs use stays although it could be saved, or goes."""
     for obstacle, since_at_ms in words(fleet, node, fleet.now_ms):
         yield why("consolidating", obstacle.reason, obstacle.detail, since_at_ms)
+
+
+def _too_short(fleet: Fleet, lease: Lease) -> Iterator[Why]:
+    """Tell which nodes have a free slot, and not enough time left for a lease."""
+    nodes = [fleet.nodes[key] for key in fleet.index.nodes_by_pool.keys(lease.pool)]
+    closing = [
+        node.node_id
+        for node in nodes
+        if node.is_closing and node.takes_work and node.lease_count < node.slot_count
+    ]
+    if closing:
+        more = f" and {len(closing) - _NODES_TOLD} more" if len(closing) > _NODES_TOLD else ""
+        told = f"free slots, but too little time left: {', '.join(closing[:_NODES_TOLD])}{more}"
+        yield why("record", Reason.REMAINING_LIFE, told, lease.requested_at_ms)
 
 
 def explain_lease(fleet: Fleet, lease_id: LeaseId) -> Explanation | None:
@@ -102,7 +132,10 @@ def explain_lease(fleet: Fleet, lease_id: LeaseId) -> Explanation | None:
     reasons: Sequence[Why] = ()
     if lease.phase is LeasePhase.WAITING:
         now = why_waiting(fleet, lease)  # the record is as of when it was last looked at
-        reasons = (why("record", now.reason, now.detail, lease.requested_at_ms),)
+        reasons = (
+            why("record", now.reason, now.detail, lease.requested_at_ms),
+            *_too_short(fleet, lease),
+        )
     elif lease.reason is not None:
         reasons = (why("record", lease.reason, lease.reason_detail, lease.requested_at_ms),)
     return Explanation(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 KEPT_MAX: Final = 1_000
 """Ends that are remembered; each is asked for within moments of the removal."""
@@ -34,6 +35,14 @@ class Ends:
         with suppress(FileNotFoundError):
             return int((self._folder / machine_id).read_text())
         return None
+
+
+def how_ended(container: Mapping[str, Any]) -> str:
+    """Say how a container ended that is there still."""
+    state = container["State"]
+    out_of_memory = ", out of memory" if state.get("OOMKilled") else ""
+    why = f": {state['Error']}" if state.get("Error") else ""
+    return f"the container ended with exit code {state.get('ExitCode')}{out_of_memory}{why}"
 
 
 def _age(file: Path) -> float:

@@ -35,6 +35,10 @@ CONNECTION_COUNT_MAX: Final = 32
 THROTTLED_MS: Final = 1_000
 """After a 429 without a word on when to come back."""
 
+LOG_LINES_MAX: Final = 200
+LOG_BYTES_MAX: Final = 2**20
+"""Of what a container wrote: the last lines, as long as these are of a sensible length."""
+
 STREAM_BYTES: Final = 128 * 1024
 """What is held of a command's output that nobody has taken yet."""
 
@@ -99,6 +103,25 @@ class EngineApi:
         except Absent:
             return None
         return found
+
+    async def logs(self, name: str, bytes_max: int) -> str:
+        """Return the end of what a container's main process wrote; empty when it is not there."""
+        path = f"/containers/{name}/logs"
+        params = {"stdout": "true", "stderr": "true", "tail": str(LOG_LINES_MAX)}
+        kept = b""
+        try:
+            async with self._client.stream("GET", path, params=params) as answer:
+                if not answer.is_success:
+                    return ""
+                async for data in answer.aiter_bytes():
+                    kept += data
+                    if len(kept) > LOG_BYTES_MAX:
+                        break
+        except httpx.TransportError as error:
+            raise OutcomeUnknown(
+                "the engine's answer was lost", call=path, why=str(error)
+            ) from error
+        return _unframed(kept).decode(errors="replace")[-bytes_max:]
 
     async def kill(self, name: str) -> dict[str, Any] | None:
         """Kill a container if it runs still; return what is there then, `None` when it is gone."""
@@ -203,6 +226,16 @@ class EngineApi:
             raise CapacityUnavailable(
                 "the image cannot be pulled", scope="image", image=image, why=problem
             )
+
+
+def _unframed(data: bytes) -> bytes:
+    """Return what a log holds: pieces behind headers of eight bytes, the last four its length."""
+    found = b""
+    while len(data) > 8:
+        end = 8 + int.from_bytes(data[4:8], "big")
+        found += data[8:end]
+        data = data[end:]
+    return found
 
 
 _PODMAN_STATUS: Final = {"no such container": 404, "container state improper": 409}

@@ -30,7 +30,7 @@ from hostler.ports.provider import (
     RequestInvalid,
 )
 from hostler.providers.docker.checks import self_check
-from hostler.providers.docker.ends import Ends
+from hostler.providers.docker.ends import Ends, how_ended
 from hostler.providers.docker.engine_api import Absent, Conflict, EngineApi
 from hostler.providers.docker.execution import DockerExecution
 from hostler.providers.docker.options import DockerOptions, host_config, problems_of, socket_of
@@ -147,6 +147,15 @@ class DockerProvider:
         if container is not None and has_ended(container):
             return instant_ms(str(container["State"].get("FinishedAt") or ""))
         return self._ends.of(machine_id)
+
+    async def boot_log(self, machine_id: MachineId, bytes_max: int) -> str:
+        """Return how the container ended, and what it wrote; see `TellsBootLog`."""
+        engine = self._engine_of(machine_id)
+        container = None if engine is None else await engine.inspect(machine_id)
+        if engine is None or container is None or machine_of(container, self._fleet_id) is None:
+            return ""
+        log = await engine.logs(machine_id, bytes_max)
+        return f"{log}\n{how_ended(container)}".strip() if has_ended(container) else log
 
     async def offers(self) -> Sequence[Offer]:
         """Return nothing: limits come from the tier's own offers, whatever their names."""

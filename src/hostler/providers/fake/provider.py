@@ -53,6 +53,8 @@ class FakeOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """How long a launch takes."""
     boot: str = "0s"
     """How long a machine cannot run commands after its launch."""
+    log: str = ""
+    """What a machine writes as it boots; it is kept when that fails."""
     stop: str = "0s"
     """How long a machine goes on costing money after it was told to stop."""
     machines_max: int | None = None
@@ -69,6 +71,7 @@ class _Kept(msgspec.Struct, frozen=True, kw_only=True):
     machine: Machine
     ready_at_ms: int
     stop_ms: int
+    log: str = ""
     gone_at_ms: int | None = None
 
 
@@ -125,6 +128,11 @@ class FakeProvider:
             return
         gone_at_ms = self._clock.now_ms() + kept.stop_ms
         self._write(msgspec.structs.replace(kept, gone_at_ms=gone_at_ms))
+
+    async def boot_log(self, machine_id: MachineId, bytes_max: int) -> str:
+        """Return what the options have it write; see `TellsBootLog`."""
+        kept = self._read(machine_id)
+        return "" if kept is None else kept.log[-bytes_max:]
 
     async def offers(self) -> Sequence[Offer]:
         """Return nothing: every name is good."""
@@ -192,6 +200,7 @@ class FakeProvider:
             machine=machine,
             ready_at_ms=now_ms + _ms(options.boot),
             stop_ms=_ms(options.stop),
+            log=options.log,
         )
         self._machines.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = self._machines / f"{machine_id}.{os.getpid()}-{id(self)}"

@@ -20,6 +20,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -123,6 +124,14 @@ class LocalProvider:
             await self._until_ended(machine_id, [agent_pid], AGENT_STOP_MS)
         if await self._kill_all(machine_id):
             await asyncio.to_thread(self._remove, home)
+
+    async def boot_log(self, machine_id: MachineId, bytes_max: int) -> str:
+        """Return what its agent has written; see `TellsBootLog`."""
+        home = self._home(machine_id)
+        label = await asyncio.to_thread(home.label)
+        if label is None or label.fleet_id != self._fleet_id:
+            return ""
+        return await asyncio.to_thread(_end_of, home.log_path, bytes_max)
 
     async def offers(self) -> Sequence[Offer]:
         """Return what this host has."""
@@ -288,6 +297,16 @@ class LocalProvider:
     def _reap(self) -> None:
         """Let children that have ended go, so that they do not stay as zombies."""
         self._children -= {pid for pid in list(self._children) if reap(pid)}
+
+
+def _end_of(path: Path, bytes_max: int) -> str:
+    """Read the end of a file; one that is not there is empty."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - bytes_max))
+            return file.read(bytes_max).decode(errors="replace")
+    except FileNotFoundError:
+        return ""
 
 
 PROVIDER: Final = ProviderKind(

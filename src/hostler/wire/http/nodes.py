@@ -161,6 +161,8 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     machine_id: str | None
     launch_failure: LaunchFailureView | None
+    boot_log: str = ""
+    """The end of what its machine wrote, when its boot has failed; without secrets."""
     readiness: ReadinessView | None = None
     """While its ready check has not passed."""
     hostname: str
