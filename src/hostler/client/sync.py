@@ -141,6 +141,7 @@ class SyncClient(Blocking[Client]):
     delete_bundle = blocking(Client.delete_bundle)
     start_job = blocking(Client.start_job)
     stop_job = blocking(Client.stop_job)
+    configure_job = blocking(Client.configure_job)
     reset_bundle = blocking(Client.reset_bundle)
     reset_replica = blocking(Client.reset_replica)
     rollout = blocking(Client.rollout)

@@ -25,6 +25,7 @@ from hostler.model.bundle import Fallback, Job, RolloutPolicy
 from hostler.model.calendar import TimeZone
 from hostler.model.constraint import SpreadRule
 from hostler.model.disruption import DisruptionBudget
+from hostler.model.launch import JobConfig
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.node import NoticeKind
 from hostler.model.pool import Pool
@@ -93,6 +94,17 @@ class StopJob(Request, frozen=True, kw_only=True, tag="stop_job"):
 
     bundle_id: BundleId
     job: str
+
+
+class ConfigureJob(Request, frozen=True, kw_only=True, tag="configure_job"):
+    """Let one job work by another configuration, the rest of its bundle as it is."""
+
+    bundle_id: BundleId
+    job: str
+    config: JobConfig | None
+    """`None`: by none any more."""
+    if_generation: int | None = None
+    """Only if the bundle is at this generation."""
 
 
 class SteerRollout(Request, frozen=True, kw_only=True, tag="steer_rollout"):
@@ -365,6 +377,7 @@ AnyRequest = (
     | DeleteBundle
     | StartJob
     | StopJob
+    | ConfigureJob
     | ResetBundle
     | SteerRollout
     | CordonNode

@@ -31,6 +31,7 @@ from hostler.core.inputs import (
     AnyInput,
     ApplyConfiguration,
     CommandSettled,
+    ConfigureJob,
     ConfirmLoss,
     ContactResumed,
     CordonNode,
@@ -99,6 +100,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
             bundles.start_job(txn, one)
         case StopJob():
             bundles.stop_job(txn, one)
+        case ConfigureJob():
+            bundles.configure_job(txn, one)
         case ResetBundle():
             bundles.reset(txn, one)
         case SteerRollout():

@@ -45,7 +45,7 @@ _NOUNS: Final = {
 _MADE: Final[dict[type[Request], str]] = {CreateToken: "token", JoinAgent: "node"}
 """What the answer to a request names, where the request itself does not."""
 
-_UNTOLD: Final = frozenset((*Request.__struct_fields__, *_NOUNS, "sha256", "is_operator"))
+_UNTOLD: Final = frozenset((*Request.__struct_fields__, *_NOUNS, "sha256", "is_operator", "config"))
 
 
 def before(txn: Txn, one: Request) -> Written | None:

@@ -8,7 +8,7 @@ from hostler.engine.translate.agents import (
     inventory_of,
     shape_of,
 )
-from hostler.engine.translate.bundles import submit_bundle
+from hostler.engine.translate.bundles import configure_job, submit_bundle
 from hostler.engine.translate.configuration import (
     apply_configuration,
     new_fleet_id,
@@ -22,6 +22,7 @@ __all__ = [
     "allocation_fact",
     "allocation_facts",
     "apply_configuration",
+    "configure_job",
     "inventory_of",
     "new_fleet_id",
     "provider_problems",

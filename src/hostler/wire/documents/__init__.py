@@ -4,7 +4,12 @@ Durations, sizes, money and cores are text here, checked and as written. What a 
 records is `engine/translate.py`'s business.
 """
 
-from hostler.wire.documents.bundle import BundleDocument, JobDocument, ReadinessDocument
+from hostler.wire.documents.bundle import (
+    BundleDocument,
+    JobConfigDocument,
+    JobDocument,
+    ReadinessDocument,
+)
 from hostler.wire.documents.config import ConfigDocument, PoolDocument, TierDocument
 from hostler.wire.documents.problem import DocumentProblem, DocumentRejected
 from hostler.wire.documents.reader import (
@@ -12,6 +17,7 @@ from hostler.wire.documents.reader import (
     check_value,
     read_bundles,
     read_config,
+    read_job_config,
     require_all,
 )
 from hostler.wire.documents.schema import bundle_schema, config_schema
@@ -38,6 +44,7 @@ __all__ = [
     "DocumentProblem",
     "DocumentRejected",
     "DomainDocument",
+    "JobConfigDocument",
     "JobDocument",
     "NodeLabelDocument",
     "PeersDocument",
@@ -54,6 +61,7 @@ __all__ = [
     "config_schema",
     "read_bundles",
     "read_config",
+    "read_job_config",
     "require_all",
     "wish_of",
 ]
