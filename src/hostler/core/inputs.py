@@ -19,13 +19,13 @@ from hostler.base.ids import (
 from hostler.core.allocation_fact import AllocationFact
 from hostler.core.asking import AccessNoted, Input, Request
 from hostler.core.fleet_settings import FleetSettings
+from hostler.core.job_inputs import ConfigureJob, StartJob, StopJob
 from hostler.core.machine_fact import MachineFact
 from hostler.core.services import NodeService
 from hostler.model.bundle import Fallback, Job, RolloutPolicy
 from hostler.model.calendar import TimeZone
 from hostler.model.constraint import SpreadRule
 from hostler.model.disruption import DisruptionBudget
-from hostler.model.launch import JobConfig
 from hostler.model.lease import LeaseOutcome, Share
 from hostler.model.node import NoticeKind
 from hostler.model.pool import Pool
@@ -80,31 +80,6 @@ class DeleteBundle(Request, frozen=True, kw_only=True, tag="delete_bundle"):
     """Stop everything of a bundle, then forget it."""
 
     bundle_id: BundleId
-
-
-class StartJob(Request, frozen=True, kw_only=True, tag="start_job"):
-    """Start the replicas of a job that are dormant, dropped or broken."""
-
-    bundle_id: BundleId
-    job: str
-
-
-class StopJob(Request, frozen=True, kw_only=True, tag="stop_job"):
-    """Stop the replicas of a job, and place none of it until somebody starts it."""
-
-    bundle_id: BundleId
-    job: str
-
-
-class ConfigureJob(Request, frozen=True, kw_only=True, tag="configure_job"):
-    """Let one job work by another configuration, the rest of its bundle as it is."""
-
-    bundle_id: BundleId
-    job: str
-    config: JobConfig | None
-    """`None`: by none any more."""
-    if_generation: int | None = None
-    """Only if the bundle is at this generation."""
 
 
 class SteerRollout(Request, frozen=True, kw_only=True, tag="steer_rollout"):

@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.base.ids import BundleId
-from hostler.core.inputs import ConfigureJob, FullScan
+from hostler.core.inputs import FullScan
+from hostler.core.job_inputs import ConfigureJob
 from hostler.core.replies import Accepted, Refused
 from hostler.engine.translate import agent_command
 from hostler.model.allocation import Allocation, EndCause, Ended

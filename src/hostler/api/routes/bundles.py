@@ -24,7 +24,8 @@ from hostler.api.http import (
 )
 from hostler.base.ids import BundleId, ReplicaId, replica_id
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import DeleteBundle, ResetBundle, StartJob, StopJob
+from hostler.core.inputs import DeleteBundle, ResetBundle
+from hostler.core.job_inputs import StartJob, StopJob
 from hostler.engine import translate
 from hostler.model import Bundle, Replica
 from hostler.model.token import Role

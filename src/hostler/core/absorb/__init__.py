@@ -31,7 +31,6 @@ from hostler.core.inputs import (
     AnyInput,
     ApplyConfiguration,
     CommandSettled,
-    ConfigureJob,
     ConfirmLoss,
     ContactResumed,
     CordonNode,
@@ -53,12 +52,11 @@ from hostler.core.inputs import (
     RevokeToken,
     ServerStarted,
     SilenceNoticed,
-    StartJob,
     SteerRollout,
-    StopJob,
     SubmitBundle,
     UncordonNode,
 )
+from hostler.core.job_inputs import ConfigureJob, StartJob, StopJob
 from hostler.core.txn import Txn
 
 

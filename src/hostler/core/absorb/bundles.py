@@ -11,15 +11,9 @@ from hostler.core import rollout
 from hostler.core.absorb.time_zones import keep_time_zones
 from hostler.core.admissible import problems_of
 from hostler.core.events import EventKind
-from hostler.core.inputs import (
-    ConfigureJob,
-    DeleteBundle,
-    ResetBundle,
-    StartJob,
-    StopJob,
-    SubmitBundle,
-)
+from hostler.core.inputs import DeleteBundle, ResetBundle, SubmitBundle
 from hostler.core.job_config import numbered
+from hostler.core.job_inputs import ConfigureJob, StartJob, StopJob
 from hostler.core.replies import Refused
 from hostler.core.txn import Txn
 from hostler.model import Bundle, Replica

@@ -15,7 +15,8 @@ from hostler.base.units import (
     time_of_day_ms,
 )
 from hostler.core.calendar import Instant, instant_of
-from hostler.core.inputs import ConfigureJob, SubmitBundle
+from hostler.core.inputs import SubmitBundle
+from hostler.core.job_inputs import ConfigureJob
 from hostler.engine.time_zones import read_time_zones
 from hostler.engine.translate.disruption import budget_zones, disruption_budgets
 from hostler.engine.translate.where import affinities, node_rules, spread_rule
