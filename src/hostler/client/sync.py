@@ -122,6 +122,8 @@ class SyncClient(Blocking[Client]):
     explain = blocking(Client.explain)
     windows = blocking(Client.windows)
     maintenance = blocking(Client.maintenance)
+    add_maintenance = blocking(Client.add_maintenance)
+    remove_maintenance = blocking(Client.remove_maintenance)
     services = blocking(Client.services)
     service = blocking(Client.service)
     pending = blocking(Client.pending)

@@ -21,6 +21,7 @@ from hostler.core.asking import AccessNoted, Input, Request
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.job_inputs import ConfigureJob, StartJob, StopJob
 from hostler.core.machine_fact import MachineFact
+from hostler.core.maintenance_inputs import AddMaintenance, RemoveMaintenance
 from hostler.core.services import NodeService
 from hostler.model.bundle import Fallback, Job, RolloutPolicy
 from hostler.model.calendar import TimeZone
@@ -360,6 +361,8 @@ AnyRequest = (
     | UncordonNode
     | DrainNode
     | ConfirmLoss
+    | AddMaintenance
+    | RemoveMaintenance
     | EndOrphan
     | RetryGrowth
     | AcquireLease

@@ -15,9 +15,11 @@ from hostler.engine.translate.configuration import (
     provider_problems,
     time_zone_problems,
 )
+from hostler.engine.translate.maintenance import add_maintenance
 
 __all__ = [
     "AnyAgentCommand",
+    "add_maintenance",
     "agent_command",
     "allocation_fact",
     "allocation_facts",

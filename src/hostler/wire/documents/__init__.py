@@ -11,6 +11,7 @@ from hostler.wire.documents.bundle import (
     ReadinessDocument,
 )
 from hostler.wire.documents.config import ConfigDocument, PoolDocument, TierDocument
+from hostler.wire.documents.maintenance import MaintenanceDocument
 from hostler.wire.documents.problem import DocumentProblem, DocumentRejected
 from hostler.wire.documents.reader import (
     Reading,
@@ -18,6 +19,7 @@ from hostler.wire.documents.reader import (
     read_bundles,
     read_config,
     read_job_config,
+    read_maintenance,
     require_all,
 )
 from hostler.wire.documents.schema import bundle_schema, config_schema
@@ -46,6 +48,7 @@ __all__ = [
     "DomainDocument",
     "JobConfigDocument",
     "JobDocument",
+    "MaintenanceDocument",
     "NodeLabelDocument",
     "PeersDocument",
     "PoolDocument",
@@ -62,6 +65,7 @@ __all__ = [
     "read_bundles",
     "read_config",
     "read_job_config",
+    "read_maintenance",
     "require_all",
     "wish_of",
 ]

@@ -11,6 +11,7 @@ import msgspec
 from hostler.wire.documents.bundle import BundleDocument, JobConfigDocument
 from hostler.wire.documents.check import Check, type_info
 from hostler.wire.documents.config import ConfigDocument
+from hostler.wire.documents.maintenance import MaintenanceDocument
 from hostler.wire.documents.problem import DocumentProblem, DocumentRejected
 from hostler.wire.documents.rules import rules_of
 from hostler.wire.documents.tree import Plain, Tree, read_trees
@@ -59,6 +60,11 @@ class Reading(Generic[D]):
 def read_job_config(text: str, source: str = "") -> Reading[JobConfigDocument]:
     """Read what a job works by, as `config` of a job has it. An empty file is an empty one."""
     return _reading(_only_tree(text), JobConfigDocument, source)
+
+
+def read_maintenance(text: str, source: str = "") -> Reading[MaintenanceDocument]:
+    """Read one maintenance, as `fleet.maintenance` has several."""
+    return _reading(_only_tree(text), MaintenanceDocument, source)
 
 
 def read_config(text: str, source: str = "") -> Reading[ConfigDocument]:

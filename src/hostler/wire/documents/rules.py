@@ -122,6 +122,8 @@ def rules_of(document: type, fitted: Plain) -> list[DocumentProblem]:
         return list(_config_rules(parts))
     if document is BundleDocument:
         return list(_bundle_rules(parts))
+    if document is MaintenanceDocument:
+        return list(parts.rule("", MaintenanceDocument, _maintenance))
     if document is JobConfigDocument:
         return list(parts.rule("", JobConfigDocument, _config))
     return []
