@@ -15,7 +15,7 @@ from hostler.model.maintenance import MaintenanceAdded
 def add(txn: Txn, one: AddMaintenance) -> None:
     """Write a plan down, or say all that is wrong with it; the same once more changes nothing."""
     fleet, plan = txn.fleet, one.plan
-    zones = {*fleet.time_zones.rows, *(zone.maintenance_name for zone in one.time_zones)}
+    zones = {*fleet.time_zones.rows, *(zone.name for zone in one.time_zones)}
     problems = tuple(problems_of_plan("", plan, fleet.pools.rows, zones))
     if problems:
         first = problems[0]
@@ -59,9 +59,10 @@ def _refusal(txn: Txn, one: AddMaintenance, known: Maintenance | None) -> Refuse
 
 def remove(txn: Txn, one: RemoveMaintenance) -> None:
     """Write down that nobody wants a plan any more; the controller opens its nodes."""
-    known = txn.fleet.maintenances.get(one.maintenance_name)
+    name = one.maintenance_name
+    known = txn.fleet.maintenances.get(name)
     if known is None:
-        told = f"there is no maintenance {one.maintenance_name!r}"
+        told = f"there is no maintenance {name!r}"
         txn.refuse(one.request_id, "maintenance_not_found", told, is_missing=True)
         return
     if known.added is None:
@@ -69,8 +70,6 @@ def remove(txn: Txn, one: RemoveMaintenance) -> None:
         txn.refuse(one.request_id, "maintenance_configured", told, is_conflict=True)
         return
     txn.change(known, added=None)
-    txn.emit(
-        EventKind.MAINTENANCE_REMOVED,
-        {"maintenance": one.maintenance_name, "principal": one.principal},
-    )
-    txn.accept(one.request_id, one.maintenance_name)
+    about = {"maintenance": name, "principal": one.principal}
+    txn.emit(EventKind.MAINTENANCE_REMOVED, about)
+    txn.accept(one.request_id, name)
