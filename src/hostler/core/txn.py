@@ -29,7 +29,7 @@ from hostler.model.command import Command, OutboxPhase
 from hostler.model.lease import LEASE_LIFECYCLE
 from hostler.model.node import NODE_LIFECYCLE
 from hostler.model.reason import Reason
-from hostler.model.record import Record
+from hostler.model.record import FLOOR, Record
 from hostler.model.replica import REPLICA_LIFECYCLE
 from hostler.model.rollout import ROLLOUT_LIFECYCLE
 
@@ -155,6 +155,8 @@ class Txn:
         value = self._minted.get(prefix)
         if value is None:
             counter = self.fleet.counters.get(prefix)
+            if counter is None:
+                counter = self.fleet.counters.get(FLOOR)
             value = 0 if counter is None else counter.value
         self._minted[prefix] = value + 1
         return numbered(prefix, value + 1)
@@ -365,7 +367,8 @@ class Txn:
     def close(self) -> Delta:
         """End the step. The fleet stays ahead until the delta is kept or dropped."""
         for prefix, value in self._minted.items():
-            self.put(Counter(name=prefix, value=value))
+            counter = self.fleet.counters.get(prefix) or Counter(name=prefix, value=0)
+            self.put(replace(counter, value=max(counter.value, value)))
         delta = self._delta
         for name, new in list(delta.changes.items()):
             if name in self._rewritten and new == delta.before[name]:
