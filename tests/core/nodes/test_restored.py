@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hostler.core.inputs import ServerStarted
+from hostler.core.inputs import AcquireLease, ServerStarted
 from hostler.core.replies import Accepted
 from hostler.model import Counter, Pool
 from hostler.model.node import NodePhase
@@ -37,11 +37,10 @@ def test_what_is_named_after_a_restore_was_named_by_nobody_since_the_backup(
     answer = world.join()
     assert isinstance(answer, Accepted)
     assert number_of(answer.subject_id) > MADE_AT_MS
-    world.hello(answer.subject_id)
     # Also of what the copy has never named before.
-    world.submit("b")
-    assert world.fleet.allocations.rows
-    assert all(number_of(key) > MADE_AT_MS for key in world.fleet.allocations.rows)
+    lease = world.ask(AcquireLease, pool="p", timeout_ms=60_000)
+    assert isinstance(lease, Accepted)
+    assert number_of(lease.subject_id) > MADE_AT_MS
 
 
 def test_a_second_start_on_it_leaves_nothing_out(stable: NewStable) -> None:
