@@ -19,7 +19,9 @@ from hostler.base.ids import (
 from hostler.core.allocation_fact import AllocationFact
 from hostler.core.asking import AccessNoted, Input, Request
 from hostler.core.fleet_settings import FleetSettings
+from hostler.core.job_inputs import ConfigureJob, StartJob, StopJob
 from hostler.core.machine_fact import MachineFact
+from hostler.core.maintenance_inputs import AddMaintenance, RemoveMaintenance
 from hostler.core.services import NodeService
 from hostler.model.bundle import Fallback, Job, RolloutPolicy
 from hostler.model.calendar import TimeZone
@@ -79,20 +81,6 @@ class DeleteBundle(Request, frozen=True, kw_only=True, tag="delete_bundle"):
     """Stop everything of a bundle, then forget it."""
 
     bundle_id: BundleId
-
-
-class StartJob(Request, frozen=True, kw_only=True, tag="start_job"):
-    """Start the replicas of a job that are dormant, dropped or broken."""
-
-    bundle_id: BundleId
-    job: str
-
-
-class StopJob(Request, frozen=True, kw_only=True, tag="stop_job"):
-    """Stop the replicas of a job, and place none of it until somebody starts it."""
-
-    bundle_id: BundleId
-    job: str
 
 
 class SteerRollout(Request, frozen=True, kw_only=True, tag="steer_rollout"):
@@ -365,6 +353,7 @@ AnyRequest = (
     | DeleteBundle
     | StartJob
     | StopJob
+    | ConfigureJob
     | ResetBundle
     | SteerRollout
     | CordonNode
@@ -372,6 +361,8 @@ AnyRequest = (
     | UncordonNode
     | DrainNode
     | ConfirmLoss
+    | AddMaintenance
+    | RemoveMaintenance
     | EndOrphan
     | RetryGrowth
     | AcquireLease
