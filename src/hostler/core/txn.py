@@ -277,7 +277,9 @@ class Txn:
         if log is None:
             log = self._logs[kind] = ChangeLog()
         self._place += 1
-        log.add(key, self._place)
+        log.keys.append(key)
+        log.places.append(self._place)
+        log.last = self._place
         self.pending |= self._readers.get(kind, 0)
 
     def touch_all(self) -> None:
@@ -356,14 +358,16 @@ class Txn:
         for prefix, value in self._minted.items():
             self.put(Counter(name=prefix, value=value))
         delta = self._delta
+        fleet, now_ms, timers_before = self.fleet, self.now_ms, delta.timers_before
         for name, new in list(delta.changes.items()):
             if name in self._rewritten and new == delta.before[name]:
                 del delta.changes[name], delta.before[name]
             else:
-                # Once for each record, and not once for each write.
-                self._set_timer(
-                    *name, None if new is None else wake_at_ms(self.fleet, new, self.now_ms)
-                )
+                # Once for each record, and not once for each write; `_set_timer` is written out.
+                at_ms = None if new is None else wake_at_ms(fleet, new, now_ms)
+                before = fleet.timers.set(*name, at_ms)
+                if before != at_ms:
+                    timers_before.setdefault(name, before)
         delta.events = self._events
         delta.dispatches = [each for each in self._dispatches if self._is_current(each)]
         delta.replies = self._replies
