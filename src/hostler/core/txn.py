@@ -19,6 +19,7 @@ from hostler.core.change_log import ChangeLog
 from hostler.core.delta import Delta, Dispatch
 from hostler.core.events import Event, EventKind
 from hostler.core.fleet import Fleet, Note
+from hostler.core.indexes import STEADY_NODE_FIELDS
 from hostler.core.limits import patience_ms
 from hostler.core.replies import Accepted, Refused, Reply, Result
 from hostler.core.scratch import Mark, Scratch
@@ -107,7 +108,7 @@ class Txn:
         """Forget a record."""
         self._write(record.KIND, record.key, None)
 
-    def _write(self, kind: str, key: str, new: Record | None) -> None:
+    def _write(self, kind: str, key: str, new: Record | None, *, is_steady: bool = False) -> None:
         # Every change passes here, so `Fleet.write` is written out.
         fleet, name = self.fleet, (kind, key)
         rows = fleet.tables[kind].rows
@@ -120,7 +121,7 @@ class Txn:
             del rows[key]
         else:
             return
-        fleet.index.update(kind, key, old, new)
+        fleet.index.update(kind, key, old, new, is_steady=is_steady)
         delta = self._delta
         if name in delta.changes:
             self._rewritten.add(name)
@@ -133,7 +134,14 @@ class Txn:
         """Write a record with some fields changed; its phase changes only by `move`."""
         if "phase" in changes:
             raise Defect("phase_by_change", "a phase changes by move only")
-        return self.put(replace(record, **changes))
+        kind, key = record.KIND, record.key
+        new, old = replace(record, **changes), self.fleet.tables[kind].rows.get(key)
+        if new != old:
+            is_steady = (
+                kind == Node.KIND and old is record and STEADY_NODE_FIELDS.isdisjoint(changes)
+            )
+            self._write(kind, key, new, is_steady=is_steady)
+        return new
 
     def move(self, record: R, trigger: StrEnum, **changes: Any) -> R:
         """Move a record along its lifecycle, with other fields changed in the same write.
