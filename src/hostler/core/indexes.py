@@ -381,6 +381,7 @@ _STEADY: Final = {
         "drain",
         "quarantine",
         "maintenance",
+        "is_aging",
         "health",
         "silent_since_at_ms",
         "is_stuck",
