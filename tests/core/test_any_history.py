@@ -17,7 +17,7 @@ from hostler.core.limits import ROUNDS_MAX
 from hostler.core.step import step
 from hostler.model.node import NodePhase
 from tests.core.history import History
-from tests.core.mirror import contents, places_are_true, reloaded, snapshot, timers
+from tests.core.mirror import indexed, places_are_true, reloaded, snapshot, timers
 
 pytestmark = pytest.mark.slow
 
@@ -115,7 +115,7 @@ def test_a_fleet_that_is_loaded_is_the_fleet_that_lived(data: st.DataObject) -> 
     fleet = live(numbers(data), nothing)
     again = reloaded(fleet)
     assert again.digest() == fleet.digest()
-    assert contents(again.index) == contents(fleet.index)
+    assert indexed(again) == indexed(fleet)
     assert timers(again, after_ms=fleet.now_ms) == timers(fleet, after_ms=fleet.now_ms)
 
 
