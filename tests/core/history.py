@@ -259,6 +259,7 @@ class History:
         elastic = an_elastic_tier(
             node_count_max=self.one_of((1, 2, 5)),
             options_json=self.one_of(("{}", "{}", '{"image":"new"}')),
+            has_agents=self.one_of((True, True, True, False)),
         )
         fixed = a_fixed_tier(
             provider=self.one_of(("", "local")), price_microusd_per_hour=self.one_of((0, 70_000))

@@ -217,10 +217,12 @@ def _spares_of(txn: Txn, pool: Pool, band: Band | None) -> list[Node]:
 
 def _designate(txn: Txn, pool: Pool, target: SpareTarget, count: int) -> int:
     """Make idle nodes spares: machines that cost nothing more first, then the longest idle."""
-    for node in sorted(_of_use(txn, pool, Use.WARM), key=_spare_order)[:count]:
+    fitting = [node for node in _of_use(txn, pool, Use.WARM) if node.has_agent]
+    chosen = sorted(fitting, key=_spare_order)[:count]
+    for node in chosen:
         txn.change(node, is_spare=True, spare_band=target.band)
         txn.emit(EventKind.SPARE_DESIGNATED, {"node": node.node_id, "pool": pool.name})
-    return count
+    return len(chosen)
 
 
 def _spare_order(node: Node) -> tuple[bool, int, str]:
