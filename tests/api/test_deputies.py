@@ -151,3 +151,18 @@ async def test_a_machine_that_does_not_boot_leaves_what_it_wrote(tmp_path: Path)
         assert node.launch_failure.code == "boot_timeout"
         assert node.boot_log.startswith("token: [redacted]\nno disk\n")
         assert "has not booted yet" in node.boot_log
+
+
+async def test_a_lease_may_say_which_labels_its_node_must_have(fakes: Lab) -> None:
+    (node,) = await ready_nodes(fakes)
+    async with fakes.client() as client:
+        await client.label_node(node.node_id, {"rack": "a"})
+        async with client.lease("runners", selector="rack in (a, b), !slow") as lease:
+            assert lease.node_id == node.node_id
+            view = await client.lease_view(lease.lease_id)
+            assert view.selector == "!slow, rack in (a, b)"
+        for selector, code in (("rack=c", "node_labels"), ("rack=", "selector_invalid")):
+            with pytest.raises(ClientError) as refused:
+                async with client.lease("runners", selector=selector):
+                    pass
+            assert refused.value.code == code

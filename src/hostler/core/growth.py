@@ -199,7 +199,7 @@ def request_for(
         if tier.kind is not TierKind.ELASTIC or (spare is not None and not tier.has_agents):
             continue  # spares are for jobs
         for offer in tier.offers:
-            if misfit(offer.shape, pool.slot_count, requirement) is not None or (
+            if misfit(offer.shape, pool.slot_count, requirement, tier.labels) is not None or (
                 spare is None and is_promise_broken(txn, pool, tier, offer, requirement)
             ):
                 reason = Reason.NO_OFFER_FITS if reason is Reason.NO_CAPACITY else reason

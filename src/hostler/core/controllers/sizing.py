@@ -130,7 +130,7 @@ def _claim(
     """Count how many of the nodes on their way will serve, and let nobody else count on them."""
     left = count
     for tier, offer in _offers(pool):
-        if left <= 0 or misfit(offer.shape, pool.slot_count, requirement) is not None:
+        if left <= 0 or misfit(offer.shape, pool.slot_count, requirement, tier.labels) is not None:
             continue
         key = offer_key(pool.name, tier.name, offer.name)
         taken = min(left, txn.fleet.index.nodes_incoming.count(key) - claimed.get(key, 0))
