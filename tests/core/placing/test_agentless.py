@@ -27,7 +27,7 @@ def test_a_job_goes_past_a_node_that_has_no_agent(theatre: NewTheatre) -> None:
     trace = world.fleet.traces["b1/main/0"]
     (decision,) = trace.decisions
     bare = next(each for each in decision.attempts if each.tier == "bare")
-    assert bare.count_by_reason == {Reason.NO_AGENT: 1}
+    assert bare.filtered_by_reason == {"no_agent": 1}
     assert bare.outcome == "no_agent"
 
 
