@@ -366,6 +366,7 @@ _STEADY: dict[str, Callable[[Any], Any]] = {
         "drain",
         "quarantine",
         "maintenance",
+        "is_aging",
         "health",
         "silent_since_at_ms",
         "is_stuck",
