@@ -82,7 +82,7 @@ def wishes(
     is_lease = near is not None and near.removeprefix("lease/").startswith("l-")
     return {
         "requires": requirement(needs or ()),
-        "selector": _selector(selector),
+        "selector": selector,
         "affinity_node_id": None if near is None or is_lease else near.removeprefix("node/"),
         "affinity_lease_id": near.removeprefix("lease/") if near and is_lease else None,
         "affinity_wait_ms": 0 if near_wait == "0" else duration_ms(near_wait),
@@ -91,18 +91,6 @@ def wishes(
         "share": share.value.replace("-", "_"),
         "labels": dict(_pair(each, "--label") for each in label or ()),
     }
-
-
-def _selector(text: str) -> str:
-    """Return a selector that can be read: a typing error is told before anything is asked."""
-    from hostler.base.errors import Rejected
-    from hostler.model.selector import read_selector
-
-    try:
-        read_selector(text)
-    except Rejected as error:
-        raise CommandError(f"--selector: {error.message}", code=ExitCode.BAD_INPUT) from error
-    return text
 
 
 def requirement(needs: Sequence[str]) -> RequirementView:
