@@ -135,7 +135,11 @@ class SshProvider:
             self._memory.drop(claim)
         elif code != CLEARED_NOT:
             raise CapacityUnavailable(
-                "the host cannot be freed", scope="host", host=claim.host.name, why=told, exit_code=code
+                "the host cannot be freed",
+                scope="host",
+                host=claim.host.name,
+                why=told,
+                exit_code=code,
             )
 
     async def offers(self) -> Sequence[Offer]:
@@ -257,7 +261,9 @@ class SshProvider:
         """Return the label of the machine that has a host, if it is this fleet's."""
         code, told = await self._run(host, look_script(host))
         if code:
-            raise OutcomeUnknown("the host does not show who has it", host=host.name, exit_code=code)
+            raise OutcomeUnknown(
+                "the host does not show who has it", host=host.name, exit_code=code
+            )
         label = _read_label(told)
         return None if label is None or label.fleet_id != self._fleet_id else label
 
