@@ -13,6 +13,7 @@ from litestar import Response
 
 from hostler.api import limits
 from hostler.api.auth import ROLE_KEY
+from hostler.api.bodies import JsonAnswer, received
 from hostler.api.context import AnyConnection, header
 from hostler.api.errors import Denied, HttpRequest, from_validation
 from hostler.base.errors import Failed
@@ -75,7 +76,7 @@ PAGING: Final = (
 
 def answer(view: object, status: int | None = None) -> Response[bytes]:
     """Answer with a view as JSON."""
-    return Response(_ENCODER.encode(view), media_type="application/json", status_code=status)
+    return JsonAnswer(_ENCODER.encode(view), status)
 
 
 def path_text(connection: AnyConnection, name: str) -> str:
@@ -111,7 +112,7 @@ async def raw_body(request: HttpRequest) -> bytes:
     """
     try:
         async with asyncio.timeout(limits.BODY_MS_MAX / 1_000):
-            raw = await request.body()
+            raw = await received(request)
     except TimeoutError as error:
         raise Denied(408, "body_too_slow", "the body did not come in in time") from error
     if raw:

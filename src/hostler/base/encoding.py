@@ -14,12 +14,22 @@ import msgspec
 V = TypeVar("V")
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
+_ROW_ENCODER = msgspec.json.Encoder(order="deterministic")
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 
 def encode(value: object) -> bytes:
     """Encode a value (structs, enums, builtins) as canonical JSON."""
     return _ENCODER.encode(value)
+
+
+def encode_row(value: object) -> bytes:
+    """Encode what a store keeps: as `encode`, but with fields in the order of their definition.
+
+    That takes a third of the time. The bytes are the same wherever the same code runs; what is to
+    be compared with what another version has written must be encoded with `encode`.
+    """
+    return _ROW_ENCODER.encode(value)
 
 
 def decode(body: bytes, kind: type[V]) -> V:

@@ -83,11 +83,13 @@ def _claimed_node(replica: Replica) -> str | None:
 
 
 def _command_bucket(entry: OutboxEntry) -> str:
-    match entry.command:
-        case LaunchMachine() | StopMachine() | CheckMachine() | ListMachines():
-            return f"provider:{entry.command.provider}"
-        case _:
-            return f"node:{entry.command.node_id}"
+    command = entry.command
+    if isinstance(command, _FOR_PROVIDERS):
+        return f"provider:{command.provider}"
+    return f"node:{command.node_id}"
+
+
+_FOR_PROVIDERS: Final = (LaunchMachine, StopMachine, CheckMachine, ListMachines)
 
 
 class NodeIndexes:

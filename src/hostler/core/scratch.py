@@ -18,8 +18,8 @@ class Mark:
     """How far a step was."""
 
     write_count: int
-    lengths: dict[str, int]
-    """Of the log of changed keys, by kind."""
+    place: int
+    """How many changes there had been."""
     minted: dict[str, int]
     event_count: int
     dispatch_count: int

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from hostler.base.errors import Defect, check
 from hostler.base.ids import CommandId, numbered
 from hostler.base.lifecycle import Lifecycle
+from hostler.core.change_log import ChangeLog
 from hostler.core.delta import Delta, Dispatch
 from hostler.core.events import Event, EventKind
 from hostler.core.fleet import Fleet, Note
@@ -68,14 +69,14 @@ class Txn:
         self.pending = 0
         """A bit for each controller that has something new to look at."""
         self._readers = readers
-        self._log: dict[str, list[str]] = {}
-        self._lengths: dict[str, int] = {}
-        self._seen: dict[str, dict[str, int]] = {}
-        """How far in the log each controller has looked, by kind."""
-        self._seen_now: dict[str, int] = {}
+        self._logs: dict[str, ChangeLog] = {}
+        """Changed keys by kind."""
+        self._place = 0
+        """How many changes there have been, of whatever kind."""
+        self._seen: dict[str, int] = {}
+        """How many of them each controller had seen when its last turn ended."""
+        self._seen_now = 0
         """The same of the running one."""
-        self._found: dict[str, tuple[int, int, list[Any]]] = {}
-        """What was last found changed, by kind, between which two places in the log."""
         self._minted: dict[str, int] = {}
         self._rewritten: set[tuple[str, str]] = set()
         """What was written more than once, and so may be as it was before."""
@@ -107,7 +108,7 @@ class Txn:
         self._write(record.KIND, record.key, None)
 
     def _write(self, kind: str, key: str, new: Record | None) -> None:
-        # Every change passes here, so `Fleet.write` and `touch` are written out.
+        # Every change passes here, so `Fleet.write` is written out.
         fleet, name = self.fleet, (kind, key)
         rows = fleet.tables[kind].rows
         old = rows.get(key)
@@ -126,12 +127,7 @@ class Txn:
         else:
             delta.before[name] = old
         delta.changes[name] = new
-        log = self._log.get(kind)
-        if log is None:
-            log = self._log[kind] = []
-        log.append(key)
-        self._lengths[kind] = len(log)
-        self.pending |= self._readers.get(kind, 0)
+        self.touch(kind, key)
 
     def change(self, record: R, **changes: Any) -> R:
         """Write a record with some fields changed; its phase changes only by `move`."""
@@ -231,7 +227,7 @@ class Txn:
             self._scratch = Scratch(self._delta)
         return Mark(
             write_count=len(self._scratch),
-            lengths=self._lengths.copy(),
+            place=self._place,
             minted=self._minted.copy(),
             event_count=len(self._events),
             dispatch_count=len(self._dispatches),
@@ -242,10 +238,9 @@ class Txn:
         if self._scratch is None:
             raise Defect("no_mark", "there is nothing to go back to")
         self._scratch.undo(self.fleet, mark.write_count)
-        for kind, log in self._log.items():
-            del log[mark.lengths.get(kind, 0) :]
-            self._lengths[kind] = len(log)
-        self._found.clear()
+        for log in self._logs.values():
+            log.cut(mark.place)
+        self._place = mark.place
         self._minted = mark.minted.copy()
         del self._events[mark.event_count :], self._dispatches[mark.dispatch_count :]
 
@@ -278,9 +273,11 @@ class Txn:
 
     def touch(self, kind: str, key: str) -> None:
         """Make controllers look at a record, although it may not have been written."""
-        log = self._log.setdefault(kind, [])
-        log.append(key)
-        self._lengths[kind] = len(log)
+        log = self._logs.get(kind)
+        if log is None:
+            log = self._logs[kind] = ChangeLog()
+        self._place += 1
+        log.add(key, self._place)
         self.pending |= self._readers.get(kind, 0)
 
     def touch_all(self) -> None:
@@ -327,36 +324,28 @@ class Txn:
     def enter(self, controller: str) -> None:
         """Make a controller the running one."""
         self._controller = controller
-        self._seen_now = self._seen.get(controller, {})
+        self._seen_now = self._seen.get(controller, 0)
 
     def changed_keys(self, kind: type[Record]) -> Sequence[str]:
         """Return the keys that changed since the running controller last ran, removed ones too."""
-        start = self._seen_now.get(kind.KIND, 0)
-        if start == self._lengths.get(kind.KIND, 0):
+        log = self._logs.get(kind.KIND)
+        if log is None or log.last <= self._seen_now:
             return ()
-        return list(dict.fromkeys(self._log[kind.KIND][start:]))
+        return log.after(self._seen_now)
 
     def changed(self, kind: type[R]) -> Sequence[R]:
         """Return the records of a kind that changed since the running controller last ran.
 
         Each once, in the order of their first change; removed ones are left out.
         """
-        name = kind.KIND
-        start, end = self._seen_now.get(name, 0), self._lengths.get(name, 0)
-        if start == end:
+        log = self._logs.get(kind.KIND)
+        if log is None or log.last <= self._seen_now:
             return ()
-        found = self._found.get(name)
-        if found is None or found[:2] != (start, end):
-            # Controllers that look from one place to another see the same: nothing was written
-            # between them, or the log would be longer.
-            rows = self.fleet.tables[name].rows
-            records = [rows[key] for key in dict.fromkeys(self._log[name][start:]) if key in rows]
-            found = self._found[name] = (start, end, records)
-        return found[2]
+        return log.records_after(self._seen_now, self.fleet.tables[kind.KIND])
 
     def leave(self, bit: int) -> None:
         """End a controller's turn: what it saw, and what it wrote itself, is behind it."""
-        self._seen[self._controller] = self._lengths.copy()
+        self._seen[self._controller] = self._place
         self._controller = ""
         self.pending &= ~bit
 

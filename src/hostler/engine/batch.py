@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hostler.base.encoding import encode
+from hostler.base.encoding import encode_row
 from hostler.base.errors import Failed, check
 from hostler.core.asking import Request
 from hostler.core.delta import Delta
@@ -170,7 +170,7 @@ class Inbox:
 def changes_of(delta: Delta) -> list[Change]:
     """Return the rows that a step changes."""
     return [
-        Change(kind, key, None if record is None else encode(record))
+        Change(kind, key, None if record is None else encode_row(record))
         for (kind, key), record in delta.changes.items()
     ]
 
@@ -188,7 +188,7 @@ def commit_of(
     """
     changes = changes_of(delta)
     events = [
-        StoredEvent(seq, event.at_ms, encode(event))
+        StoredEvent(seq, event.at_ms, encode_row(event))
         for seq, event in enumerate(delta.events, start=event_seq + 1)
     ]
     lives = [

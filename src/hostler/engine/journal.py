@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from hostler.base.encoding import decode, digest, encode
+from hostler.base.encoding import decode, digest, encode_row
 from hostler.core.delta import Delta
 from hostler.core.inputs import AnyInput
 from hostler.core.version import CORE_VERSION
@@ -46,8 +46,11 @@ class JournaledStep(msgspec.Struct, frozen=True, kw_only=True):
 
 def result_digest(changes: Sequence[Change], delta: Delta) -> str:
     """Return the digest of what a step decided: records, events, commands that left, answers."""
-    told = [(change.kind, change.key, change.body) for change in changes]
-    return digest(encode((told, delta.events, delta.dispatches, delta.replies)))
+    told = [
+        (change.kind, change.key, ABSENT if change.body is None else msgspec.Raw(change.body))
+        for change in changes
+    ]
+    return digest(encode_row((told, delta.events, delta.dispatches, delta.replies)))
 
 
 def journal_row(delta: Delta, inputs: Sequence[AnyInput], changes: Sequence[Change]) -> JournalRow:
@@ -57,13 +60,13 @@ def journal_row(delta: Delta, inputs: Sequence[AnyInput], changes: Sequence[Chan
         inputs=list(inputs),
         timers_fired=list(delta.timers_fired),
         before=[
-            Before(kind, key, ABSENT if record is None else msgspec.Raw(encode(record)))
+            Before(kind, key, ABSENT if record is None else msgspec.Raw(encode_row(record)))
             for (kind, key), record in delta.before.items()
         ],
         event_count=len(delta.events),
         result_digest=result_digest(changes, delta),
     )
-    return JournalRow(revision=delta.revision, now_ms=delta.now_ms, body=encode(step))
+    return JournalRow(revision=delta.revision, now_ms=delta.now_ms, body=encode_row(step))
 
 
 def read_row(row: JournalRow) -> JournaledStep:

@@ -35,13 +35,15 @@ def acquire(txn: Txn, one: AcquireLease) -> None:
         return
     lease_id = LeaseId(txn.mint("l"))
     node_id = one.affinity_node_id or _former_node(txn, one)
+    needs_nothing = one.requirement == NOTHING_REQUIRED
     txn.put(
         Lease(
             lease_id=lease_id,
             pool=pool.name,
             holder=one.principal,
             fairness_key=one.fairness_key or one.principal,
-            requirement=one.requirement,
+            # The one value for all, by which the line knows at a glance who fits every slot.
+            requirement=NOTHING_REQUIRED if needs_nothing else one.requirement,
             labels=one.labels,
             priority=one.priority,
             affinity_node_id=node_id,

@@ -69,6 +69,8 @@ READS: Final = (
 
 def reconcile(txn: Txn) -> None:
     """Start what can start, then place who can be placed."""
+    if not txn.fleet.replicas.rows and not txn.fleet.allocations.rows:
+        return  # a fleet that only lends its nodes
     nodes = txn.changed(Node)
     for node in (*nodes, *_reserved_for_changed(txn), *_nodes_whose_time_has_come(txn)):
         assigning.start_reserved(txn, node)

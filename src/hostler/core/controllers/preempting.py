@@ -66,6 +66,8 @@ _DEFAULTS: Final = Preemption()
 
 def reconcile(txn: Txn) -> None:
     """Follow the claims that there are, then see who needs one."""
+    if not txn.fleet.replicas.rows:
+        return  # a fleet that only lends its nodes
     is_eased = _is_eased(txn)
     fresh = _followed(txn)
     for node_id in _changed_nodes(txn):
