@@ -26,8 +26,8 @@ class Readiness(Value, frozen=True, kw_only=True):
     """How far a node is with its pool's ready check. Kept as evidence when its boot fails."""
 
     since_at_ms: int
-    next_at_ms: int
-    """When the next try is due."""
+    next_at_ms: int | None
+    """When the next try is due; `None` while one is under way."""
     try_count: int = 0
     success_count: int = 0
     """In a row."""

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from hostler.core.events import EventKind
 from hostler.core.readiness import send_ready_check
 from hostler.core.txn import Txn
@@ -89,8 +91,10 @@ def _is_proven(txn: Txn, node: Node) -> bool:
     last = f"; the last that failed: {state.detail}" if state.detail else ""
     txn.note(node.node_id, Reason.READY_CHECK, told + last)
     # Before its launch is answered the machine has no record of its own to give up.
-    if node.phase is NodePhase.STARTING and state.next_at_ms <= txn.now_ms:
+    is_due = state.next_at_ms is not None and state.next_at_ms <= txn.now_ms
+    if node.phase is NodePhase.STARTING and is_due:
         send_ready_check(txn, node, check)
+        txn.change(node, readiness=replace(state, next_at_ms=None))
     return False
 
 

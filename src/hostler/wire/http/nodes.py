@@ -131,7 +131,8 @@ class ReadinessView(msgspec.Struct, frozen=True, kw_only=True):
     """How far a node is with its pool's ready check, or was when its boot failed."""
 
     since_at_ms: int
-    next_at_ms: int
+    next_at_ms: int | None
+    """When the next try is due; `null` while one is under way."""
     try_count: int
     success_count: int
     """In a row."""
