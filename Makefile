@@ -11,7 +11,7 @@ help: ## Show this list
 setup: ## Make .venv ready for development
 	@tools/setup.sh dev
 
-demo: ## Watch Hostler keep real video on air through a killed node and a killed server
+demo: ## Watch Hostler keep real video on air through cut cables, killed machines and a killed server
 	@tools/setup.sh demo
 	@.venv/bin/hostler demo $(ARGS)
 

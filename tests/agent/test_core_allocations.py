@@ -167,6 +167,15 @@ def test_what_cannot_be_started_ends_as_start_failed() -> None:
     assert ended.cause is EndCause.START_FAILED
 
 
+def test_a_machine_that_cannot_take_a_job_on_refuses_it() -> None:
+    bench = connected()
+    bench.hear(a_start())
+    effects = bench.feed(SupervisorFailed(key=KEY, message="disk full", is_refusal=True))
+    ended = reports(effects)[-1].ended
+    assert ended is not None
+    assert (ended.cause, ended.message) == (EndCause.REJECTED, "disk full")
+
+
 def test_a_supervisor_that_never_answers_is_given_up() -> None:
     bench = connected()
     bench.hear(a_start())

@@ -60,8 +60,38 @@ def test_heartbeats_go_out_in_their_rhythm_and_say_when_to_wake() -> None:
     bench.connect()
     assert bench.next_wake_at_ms == bench.now_ms + HEARTBEAT_MS
     assert sent(bench.later(HEARTBEAT_MS - 1)) == []
-    assert sent(bench.later(1)) == [Heartbeat(sent_at_ms=bench.now_ms)]
+    assert sent(bench.later(1)) == [
+        Heartbeat(sent_at_ms=bench.now_ms, fence_after_ms=FENCE_AFTER_MS)
+    ]
     assert sent(bench.feed()) == []
+
+
+def test_a_shorter_limit_is_said_to_hold_once_the_longer_authority_is_used_up() -> None:
+    bench = Bench()
+    bench.connect()
+    granted_at_ms = bench.now_ms
+    shorter_ms = FENCE_AFTER_MS // 4
+    said: list[tuple[int, int]] = []
+    for _ in range(2 * FENCE_AFTER_MS // HEARTBEAT_MS):
+        for beat in sent(bench.later(HEARTBEAT_MS)):
+            assert isinstance(beat, Heartbeat)
+            said.append((beat.sent_at_ms, beat.fence_after_ms))
+            bench.hear(HeartbeatAck(sent_at_ms=beat.sent_at_ms, fence_after_ms=shorter_ms))
+    over_at_ms = granted_at_ms + FENCE_AFTER_MS - shorter_ms
+    assert said == [
+        (at_ms, FENCE_AFTER_MS if at_ms - HEARTBEAT_MS <= over_at_ms else shorter_ms)
+        for at_ms, _ in said
+    ]
+    assert said[-1][1] == shorter_ms
+
+
+def test_other_heartbeats_are_kept_to_at_once() -> None:
+    bench = Bench()
+    bench.connect()
+    (beat,) = sent(bench.later(HEARTBEAT_MS))
+    assert isinstance(beat, Heartbeat)
+    bench.hear(HeartbeatAck(sent_at_ms=beat.sent_at_ms, heartbeat_ms=HEARTBEAT_MS // 2))
+    assert len(sent(bench.later(HEARTBEAT_MS // 2))) == 1
 
 
 def test_an_acknowledged_heartbeat_extends_the_authority_from_its_send_time() -> None:

@@ -71,7 +71,7 @@ def test_a_try_that_takes_too_long_is_killed_and_refused() -> None:
     assert of(bench.later(500), KillExec) == []
     effects = bench.feed(ExecFinished(request_id=start.request_id, signal="SIGKILL"))
     answer = the_answer(effects)
-    assert answer.message == "took longer than 500 ms"
+    assert answer.message == "took longer than 500ms"
 
 
 def test_a_try_that_is_asked_for_again_is_the_same_try() -> None:

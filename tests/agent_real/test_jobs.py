@@ -116,6 +116,24 @@ async def test_a_job_that_cannot_start_says_why(
     assert message in ended.message
 
 
+async def test_a_machine_without_room_for_a_job_refuses_it(
+    agent: RealAgent, server: TinyServer
+) -> None:
+    await agent.start()
+    folder = agent.data.allocations
+    folder.rmdir()
+    folder.write_text("")  # as good as a full disk, also for root
+    await server.say(a_start(a_launch("sleep", "60")))
+    ended = (await server.reported("a-1", "ended")).ended
+    assert ended is not None
+    assert ended.cause is EndCause.REJECTED
+    assert "Not a directory" in ended.message
+    folder.unlink()
+    folder.mkdir()
+    await server.say(a_start(a_launch("sleep", "60"), allocation_id="a-2"))
+    await server.reported("a-2", "ready")
+
+
 async def test_a_stop_is_gentle_first(agent: RealAgent, server: TinyServer) -> None:
     await agent.start()
     await server.say(a_start(a_launch("sleep", "600")))

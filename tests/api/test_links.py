@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from hostler.api import limits
 from hostler.base.errors import Rejected
 from hostler.base.ids import NodeId
-from hostler.client import RunFailed
+from hostler.client import Client, RunFailed
 from hostler.model.node import Health, NodePhase
 from hostler.ports.agents import AgentSessionLost, AgentUnreachable
 from hostler.wire.agent import (
@@ -40,7 +40,7 @@ from hostler.wire.agent import (
 from hostler.wire.link import LinkSession, decode_opening_from_server, opening_frame
 from hostler.wire.version import LINK_PROTOCOL
 from hostler.wire.work import Inventory
-from tests.api.lab import SLEEPER, Lab
+from tests.api.lab import CONFIG, SLEEPER, Lab
 from tests.eventually import eventually_async
 
 
@@ -151,6 +151,28 @@ async def test_a_hello_makes_a_node_ready(lab: Lab) -> None:
     assert lab.links.is_connected(agent.node_id)
     await agent.say(Heartbeat(sent_at_ms=7))
     assert await agent.hear() == HeartbeatAck(sent_at_ms=7)
+
+
+async def test_limits_that_change_are_told_and_a_shorter_one_counts_when_it_is_kept(
+    lab: Lab, client: Client
+) -> None:
+    agent = await PlayedAgent.joined(lab)
+    await agent.dial()
+    before_ms = lab.links.fence_after_ms
+    text = CONFIG.replace("fence_after: 20s", "fence_after: 5s")
+    (lab.folder / "hostler.yaml").write_text(text)
+    await client.reload_config()
+    await agent.say(Heartbeat(sent_at_ms=1, fence_after_ms=before_ms))
+    told = await agent.hear()
+    assert told == HeartbeatAck(sent_at_ms=1, heartbeat_ms=200, fence_after_ms=5_000)
+    assert (await node_of(lab, agent)).fence_after_ms == before_ms == 20_000
+    await agent.say(Heartbeat(sent_at_ms=2, fence_after_ms=5_000))
+    assert await agent.hear() == HeartbeatAck(sent_at_ms=2)
+
+    async def is_kept() -> bool:
+        return bool((await node_of(lab, agent)).fence_after_ms == 5_000)
+
+    await eventually_async(is_kept, what="the shorter limit counts")
 
 
 async def test_a_command_is_answered(lab: Lab) -> None:

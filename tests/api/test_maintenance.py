@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import pytest
+
 from hostler.api.convert import nodes as views
 from hostler.api.convert.maintenance import maintenance
 from hostler.cli.output import table
 from hostler.cli.tables import MAINTENANCE_COLUMNS, node_state
+from hostler.client import ClientError
 from hostler.model.reason import Reason
 from hostler.testing.builders import a_job
+from hostler.wire.documents import MaintenanceDocument, check_value
+from tests.api.lab import Lab
 from tests.core.nodes.test_consolidation import LITTLE, a_saving_pool, half_empty, node_of
 from tests.core.nodes.test_maintenance import HOUR, MINUTE, ONCE, UTC, a_plan
 from tests.core.placing.theatre import N1, Theatre, n1, n2, own_pool
@@ -44,3 +51,48 @@ def test_a_node_says_why_its_machine_is_not_saved() -> None:
     pool = views.pool(world.fleet, world.fleet.pools["p"])
     assert pool.consolidation is not None
     assert (pool.consolidation.node_id, pool.consolidation.move_count) == (None, 0)
+
+
+PLAN: Final = {
+    "name": "fan",
+    "pools": ["studio"],
+    "time_zone": "Europe/Berlin",
+    "start": "2199-12-02T02:00",
+    "stop": "2199-12-02T04:00",
+    "reason": "a new fan",
+}
+
+
+async def test_a_maintenance_is_added_shown_and_removed_by_name(lab: Lab) -> None:
+    async with lab.client() as client:
+        document = check_value(PLAN, MaintenanceDocument).require()
+        view = await client.add_maintenance(document)
+        assert (view.name, view.state, view.from_local) == (
+            "fan",
+            "planned",
+            "2199-12-02 02:00 CET",
+        )
+        assert view.added_by
+        assert view.added_at_ms
+        assert await client.add_maintenance(document) == view
+        assert [each.name for each in await client.maintenance()] == ["fan"]
+        (entry,) = [each for each in await client.audit() if each.action == "add_maintenance"]
+        assert entry.about == {"maintenance": "fan"}
+        assert (await client.remove_maintenance("fan")).name == "fan"
+        assert await client.maintenance() == []
+        with pytest.raises(ClientError) as missing:
+            await client.remove_maintenance("fan")
+        assert missing.value.status == 404
+
+
+async def test_a_maintenance_with_errors_is_told_of_all_of_them(lab: Lab) -> None:
+    bad = MaintenanceDocument(name="fan", time_zone="Europe/Bern", lead="soon", start="tomorrow")
+    async with lab.client() as client:
+        with pytest.raises(ClientError) as wrong:
+            await client.add_maintenance(bad)
+        assert wrong.value.status == 422
+        assert {each.path for each in wrong.value.errors} >= {"start", "lead"}
+        unknown = check_value({**PLAN, "time_zone": "Europe/Bern"}, MaintenanceDocument).require()
+        with pytest.raises(ClientError) as nowhere:
+            await client.add_maintenance(unknown)
+        assert [each.path for each in nowhere.value.errors] == ["time_zone"]

@@ -1,5 +1,6 @@
 """`hostler backup`: a copy of a running server is a data folder, with all that was said."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,12 @@ def test_a_copy_of_a_running_server_starts_as_it_was(
     monkeypatch.setenv("HOSTLER_SERVER", restored.url)
     assert "watcher" in cli("get", "tokens").out
     assert "create_token" in cli("get", "audit").out
+    assert "is_restored=true" in cli("events", "--tail", "20").out
+    assert cli("token", "create", "second", "--role", "viewer").code == 0
+    tokens = json.loads(cli("get", "tokens", "-o", "json").out)["items"]
+    id_by_name = {each["name"]: each["token_id"] for each in tokens}
+    # The original may have given out the next ones since; none of those is given out here.
+    assert len(id_by_name["second"]) > len(id_by_name["watcher"])
     assert restored.end() == 0
 
 

@@ -299,3 +299,28 @@ def test_a_bundle_is_applied_only_as_planned_and_to_what_was_seen(web: Cli, tmp_
     at = ("--at", str(plan["revision"]), "--if-generation", str(seen))
     assert web("apply", "-f", str(file), *at).code == 0
     assert json.loads(web("get", "bundle", "web", "-o", "json").out)["generation"] == seen + 1
+
+
+def test_a_maintenance_is_added_listed_and_removed(fleet: Cli, tmp_path: Path) -> None:
+    when = ("--start", "2199-12-02T02:00", "--stop", "2199-12-02T04:00")
+    said = fleet("maintenance", "add", "fan", "--pool", "studio", *when, "--reason", "loud").out
+    assert said == (
+        "maintenance/fan is planned from 2199-12-02 02:00 UTC to 2199-12-02 04:00 UTC\n"
+    )
+    assert "loud" in fleet("maintenance", "list", "-o", "wide").out
+    file = tmp_path / "sunday.yaml"
+    file.write_text(
+        "name: sunday\nlabels: {rack: a}\ntime_zone: Europe/Berlin\n"
+        'windows: [{days: [sunday], start: "03:00", end: "04:00"}]\n'
+    )
+    assert "maintenance/sunday is planned" in fleet("maintenance", "add", "-f", str(file)).out
+    assert "fan" in fleet("get", "maintenance").out
+    again = fleet("maintenance", "add", "fan", "--node", "n-000001", *when)
+    assert again.code == ExitCode.REFUSED
+    bad = fleet("maintenance", "add", "x", "--label", "rack", *when)
+    assert (bad.code, "NAME=VALUE" in bad.err) == (ExitCode.BAD_INPUT, True)
+    nothing = fleet("maintenance", "add", "x")
+    assert (nothing.code, "pools" in nothing.err) == (ExitCode.BAD_INPUT, True)
+    for name in ("fan", "sunday"):
+        assert fleet("maintenance", "remove", name).out == f"maintenance/{name} is called off\n"
+    assert fleet("maintenance", "remove", "fan").code == ExitCode.NOT_FOUND

@@ -98,6 +98,29 @@ def test_a_change_reaches_the_running_job_survives_crashes_and_is_told_to_nobody
     assert not any("s3cret" in text for text in everything)
 
 
+def test_one_job_is_given_another_configuration_alone(walk: Walk) -> None:
+    walk.eventually(lambda: " ready " in walk.run("get", "nodes").stdout, "the agent is a node")
+    apply(walk, "s3cret")
+    (before,) = _allocations(walk)
+    (walk.folder / "config.yaml").write_text("values: {key: by-itself}\n")
+    said = walk.said("config", "set", "show/player", "-f", "config.yaml", "--wait")
+    assert "works by configuration 2 from now on" in said
+    assert "every running copy has it" in said
+    walk.eventually(lambda: works_by(walk, "works by 2 with 9 letters"), "the change is read")
+    assert _allocations(walk) == [before]
+
+    stale = walk.run("config", "set", "show/player", "--clear", "--if-generation", "1")
+    assert stale.returncode == 4, stale.stderr
+    assert "the bundle is at generation 2, not 1" in stale.stderr
+    (walk.folder / "config.yaml").write_text("values: 7\nsignal: SIGKILL\n")
+    bad = walk.run("config", "set", "show/player", "-f", "config.yaml")
+    assert bad.returncode == 2
+    assert "config.yaml:1" in bad.stderr
+    assert "SIGHUP" in bad.stderr
+    neither = walk.run("config", "set", "show/player")
+    assert (neither.returncode, "--clear" in neither.stderr) == (2, True)
+
+
 def _allocations(walk: Walk) -> list[str]:
     found = json.loads(walk.said("get", "allocations", "-o", "json"))
     return [each["allocation_id"] for each in found["items"]]

@@ -19,6 +19,7 @@ from hostler.wire.documents import BundleDocument, check_value
 from hostler.wire.http import ProblemError
 
 R = TypeVar("R", bound=Record)
+D = TypeVar("D", bound=msgspec.Struct)
 
 _PROCESS: Final = secrets.token_hex(6)
 _numbers = iter(range(1, 1 << 62))
@@ -91,6 +92,15 @@ async def bundle_document(request: HttpRequest) -> BundleDocument:
     Raises:
         Denied: Not JSON, or not a bundle.
     """
+    return await document_of(request, BundleDocument, "bundle")
+
+
+async def document_of(request: HttpRequest, kind: type[D], noun: str) -> D:
+    """Read what a person has written out of the body.
+
+    Raises:
+        Denied: Not JSON, or not of that kind; all that is wrong is told.
+    """
     raw = await raw_body(request)
     try:
         value = msgspec.json.decode(raw or b"null")
@@ -101,12 +111,12 @@ async def bundle_document(request: HttpRequest) -> BundleDocument:
             "the body is not valid JSON",
             [ProblemError(path="", code="bad_json", message=str(error))],
         ) from error
-    reading = check_value(value, BundleDocument)
+    reading = check_value(value, kind)
     if reading.document is None:
         raise Invalid(
             422,
             "document_invalid",
-            "this bundle cannot be accepted as it stands",
+            f"this {noun} cannot be accepted as it stands",
             [
                 ProblemError(path=one.path, code=one.code, message=one.message)
                 for one in reading.problems

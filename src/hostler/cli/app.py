@@ -22,6 +22,7 @@ from hostler.cli.commands import (
     get,
     lease,
     logs,
+    maintenance,
     nodes,
     pool,
     providers,
@@ -47,7 +48,7 @@ app: Final = typer.Typer(
 for part in (
     *(demo, server, agent, apply, bundles, rollout, run, lease),
     *(status, get, describe, explain, logs, events),
-    *(nodes, pool, config, providers, token, backup, shell),
+    *(nodes, maintenance, pool, config, providers, token, backup, shell),
 ):
     part.register(app)
 

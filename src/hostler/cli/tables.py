@@ -217,6 +217,7 @@ MAINTENANCE_COLUMNS: Final[tuple[Column[MaintenanceView], ...]] = (
     Column("NODES", lambda view: ", ".join(f"{n.node_id} {n.state}" for n in view.nodes) or None),
     Column("LEAD", lambda view: format_duration(view.lead_ms), is_wide=True),
     Column("FORCED", lambda view: view.is_forced, is_wide=True),
+    Column("ADDED BY", lambda view: view.added_by, is_wide=True),
     Column("WHY", lambda view: view.reason or None, is_wide=True),
 )
 BUNDLE_COLUMNS: Final[tuple[Column[BundleView], ...]] = (

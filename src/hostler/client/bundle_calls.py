@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from hostler.client.call import Call, getting, posting, segment
-from hostler.wire.documents import BundleDocument
+from hostler.client.call import Call, getting, posting, putting, segment
+from hostler.wire.documents import BundleDocument, JobConfigDocument
 from hostler.wire.http import (
     AllocationView,
     BundleView,
@@ -60,6 +60,18 @@ def start_job(bundle_id: str, job: str) -> Call[BundleView]:
 def stop_job(bundle_id: str, job: str) -> Call[BundleView]:
     """Stop the replicas of a job until somebody starts it."""
     return posting(f"/v1/bundles/{segment(bundle_id)}/jobs/{segment(job)}/stop", BundleView)
+
+
+def configure_job(
+    bundle_id: str,
+    job: str,
+    document: JobConfigDocument,
+    *,
+    if_generation: int | None = None,
+) -> Call[BundleView]:
+    """Let a job work by another configuration, the rest of its bundle as it is."""
+    path = f"/v1/bundles/{segment(bundle_id)}/jobs/{segment(job)}/config"
+    return putting(path, BundleView, document, if_generation=if_generation)
 
 
 def reset_bundle(bundle_id: str) -> Call[BundleView]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hostler.client import bundle_calls
 from hostler.client.paging import PAGE_COUNT, Paging
-from hostler.wire.documents import BundleDocument
+from hostler.wire.documents import BundleDocument, JobConfigDocument
 from hostler.wire.http import BundleView, PlanView, ReplicaView, RolloutView, UpcomingView
 
 
@@ -51,6 +51,25 @@ class BundleClient(Paging):
     async def stop_job(self, bundle_id: str, job: str) -> BundleView:
         """Stop the replicas of a job until somebody starts it."""
         return await self._transport.send(bundle_calls.stop_job(bundle_id, job))
+
+    async def configure_job(
+        self,
+        bundle_id: str,
+        job: str,
+        document: JobConfigDocument,
+        *,
+        if_generation: int | None = None,
+    ) -> BundleView:
+        """Let a job work by another configuration, running copies in place and later ones at once.
+
+        Args:
+            bundle_id: Its bundle, of which nothing else changes.
+            job: Its name.
+            document: All of it; an empty one takes the configuration away.
+            if_generation: Refused unless the bundle is at this generation still.
+        """
+        call = bundle_calls.configure_job(bundle_id, job, document, if_generation=if_generation)
+        return await self._transport.send(call)
 
     async def reset_bundle(self, bundle_id: str) -> BundleView:
         """Forget the failures of a bundle's replicas, and try again what was given up."""

@@ -75,3 +75,14 @@ def posting(
         idempotency_key=secrets.token_urlsafe(18) if key is None else key,
         wait_ms=wait_ms,
     )
+
+
+def putting(path: str, answer: type[T], body: object, **params: Any) -> Call[T]:
+    """Make something be as the body says, however often it is said."""
+    return Call(
+        method="PUT",
+        path=path,
+        answer=answer,
+        params=_params(params),
+        body=msgspec.json.encode(body),
+    )

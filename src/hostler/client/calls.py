@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hostler.client.call import Call, getting, posting, segment
+from hostler.wire.documents import MaintenanceDocument
 from hostler.wire.http import (
     AcquireRequest,
     BudgetLineView,
@@ -21,6 +22,7 @@ from hostler.wire.http import (
     LeasePlanView,
     LeaseView,
     MaintenancePage,
+    MaintenanceView,
     NodeView,
     Page,
     PendingView,
@@ -107,6 +109,16 @@ def node(node_id: str) -> Call[NodeView]:
 def maintenance() -> Call[MaintenancePage]:
     """List when the machines of which nodes are worked on."""
     return getting("/v1/maintenance", MaintenancePage)
+
+
+def add_maintenance(document: MaintenanceDocument, key: str | None = None) -> Call[MaintenanceView]:
+    """Plan a maintenance besides those of the configuration."""
+    return posting("/v1/maintenance", MaintenanceView, document, key=key)
+
+
+def remove_maintenance(name: str) -> Call[MaintenanceView]:
+    """Call off a maintenance that was added."""
+    return Call(method="DELETE", path=f"/v1/maintenance/{segment(name)}", answer=MaintenanceView)
 
 
 def windows(**params: Any) -> Call[WindowsView]:

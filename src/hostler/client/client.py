@@ -19,6 +19,7 @@ from hostler.client.paging import PAGE_COUNT
 from hostler.client.questions import Questions
 from hostler.client.transport import RETRY_MS, TIMEOUT_MS, Transport
 from hostler.client.wishes import LeaseWishes, OnWaiting, asked_for
+from hostler.wire.documents import MaintenanceDocument
 from hostler.wire.documents.config import PORT_DEFAULT
 from hostler.wire.http import (
     AcquireRequest,
@@ -28,6 +29,7 @@ from hostler.wire.http import (
     EventView,
     LeasePlanView,
     LeaseView,
+    MaintenanceView,
     NodeView,
     PoolView,
     ReloadView,
@@ -198,6 +200,14 @@ class Client(BundleClient, Questions):
     async def label_node(self, node_id: str, labels: dict[str, str]) -> NodeView:
         """Give a node labels; an empty value takes one away."""
         return await self._transport.send(calls.label_node(node_id, labels))
+
+    async def add_maintenance(self, document: MaintenanceDocument) -> MaintenanceView:
+        """Plan a maintenance besides those of the configuration, until it is over or removed."""
+        return await self._transport.send(calls.add_maintenance(document))
+
+    async def remove_maintenance(self, name: str) -> MaintenanceView:
+        """Call off a maintenance that was added, and return what it was."""
+        return await self._transport.send(calls.remove_maintenance(name))
 
     async def uncordon_node(self, node_id: str) -> NodeView:
         """Let new work onto a node again; ends its drain too."""

@@ -19,7 +19,9 @@ from hostler.base.ids import (
 from hostler.core.allocation_fact import AllocationFact
 from hostler.core.asking import AccessNoted, Input, Request
 from hostler.core.fleet_settings import FleetSettings
+from hostler.core.job_inputs import ConfigureJob, StartJob, StopJob
 from hostler.core.machine_fact import MachineFact
+from hostler.core.maintenance_inputs import AddMaintenance, RemoveMaintenance
 from hostler.core.services import NodeService
 from hostler.model.bundle import Fallback, Job, RolloutPolicy
 from hostler.model.calendar import TimeZone
@@ -79,20 +81,6 @@ class DeleteBundle(Request, frozen=True, kw_only=True, tag="delete_bundle"):
     """Stop everything of a bundle, then forget it."""
 
     bundle_id: BundleId
-
-
-class StartJob(Request, frozen=True, kw_only=True, tag="start_job"):
-    """Start the replicas of a job that are dormant, dropped or broken."""
-
-    bundle_id: BundleId
-    job: str
-
-
-class StopJob(Request, frozen=True, kw_only=True, tag="stop_job"):
-    """Stop the replicas of a job, and place none of it until somebody starts it."""
-
-    bundle_id: BundleId
-    job: str
 
 
 class SteerRollout(Request, frozen=True, kw_only=True, tag="steer_rollout"):
@@ -282,6 +270,13 @@ class AllocationReported(Input, frozen=True, kw_only=True, tag="allocation_repor
     fact: AllocationFact
 
 
+class FenceLimitKept(Input, frozen=True, kw_only=True, tag="fence_limit_kept"):
+    """An agent says by which limit it has authority."""
+
+    node_id: NodeId
+    fence_after_ms: int
+
+
 class SilenceNoticed(Input, frozen=True, kw_only=True, tag="silence_noticed"):
     """Nothing was heard of a node since then, although we listened; or its link went down."""
 
@@ -358,6 +353,7 @@ AnyRequest = (
     | DeleteBundle
     | StartJob
     | StopJob
+    | ConfigureJob
     | ResetBundle
     | SteerRollout
     | CordonNode
@@ -365,6 +361,8 @@ AnyRequest = (
     | UncordonNode
     | DrainNode
     | ConfirmLoss
+    | AddMaintenance
+    | RemoveMaintenance
     | EndOrphan
     | RetryGrowth
     | AcquireLease
@@ -382,6 +380,7 @@ AnyInput = (
     | InventoryReported
     | NoticeReported
     | AllocationReported
+    | FenceLimitKept
     | SilenceNoticed
     | ContactResumed
     | AccessNoted

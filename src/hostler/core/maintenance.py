@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 
 from hostler.core import timetable
 from hostler.core.fleet import Fleet
@@ -14,6 +14,10 @@ from hostler.model.node import Origin
 LEAD_MS_MAX = 86_400_000
 """A day: emptying a node takes minutes, and a closed node serves nobody."""
 
+ADDED_COUNT_MAX = 1_000
+"""Plans that operators may have added: one for each node of a large fleet, a few times over. All
+are looked at whenever one comes near."""
+
 
 def coming_of(
     fleet: Fleet, plan: MaintenancePlan, known: Maintenance | None, now_ms: int
@@ -21,7 +25,8 @@ def coming_of(
     """Work out the coming of a plan that holds, or else the next one."""
     is_same = known is not None and known.plan == plan
     since_at_ms = known.since_at_ms if known is not None and is_same else now_ms
-    base = Maintenance(name=plan.name, plan=plan, since_at_ms=since_at_ms)
+    added = None if known is None else known.added
+    base = Maintenance(name=plan.name, plan=plan, added=added, since_at_ms=since_at_ms)
     span = timetable.next_span(fleet, plan.timetable, now_ms)
     if span is None:
         return base
@@ -36,6 +41,7 @@ def coming_of(
     return Maintenance(
         name=plan.name,
         plan=plan,
+        added=added,
         since_at_ms=since_at_ms,
         from_at_ms=from_at_ms,
         to_at_ms=span.to_at_ms,
@@ -88,35 +94,64 @@ def is_about(fleet: Fleet, record: Maintenance, node: Node, now_ms: int) -> bool
     return closes <= now_ms and not (is_new and node.maintenance is None)
 
 
+def configured(fleet: Fleet, name: str) -> MaintenancePlan | None:
+    """Return the plan of this name that the configuration has."""
+    plans = () if fleet.settings is None else fleet.settings.maintenance
+    return next((each for each in plans if each.name == name), None)
+
+
+def plan_of(fleet: Fleet, name: str) -> MaintenancePlan | None:
+    """Return the plan of this name: the configuration's, or one that was added."""
+    known = fleet.maintenances.get(name)
+    added = known.plan if known is not None and known.added is not None else None
+    return configured(fleet, name) or added
+
+
 def problems_of_maintenance(
-    at: str, plans: Iterable[MaintenancePlan], pools: Iterable[Pool], time_zones: Iterable[str]
+    at: str,
+    plans: Iterable[MaintenancePlan],
+    pools: Iterable[Pool],
+    time_zones: Iterable[str],
+    added: Container[str],
 ) -> Iterator[Problem]:
-    """Yield what is wrong with plans as they are asked for, with its place."""
+    """Yield what is wrong with the plans of a configuration, with its place."""
     known, names, seen = frozenset(time_zones), {pool.name for pool in pools}, set[str]()
     for number, plan in enumerate(plans):
-        path, table = f"{at}[{number}]", plan.timetable
+        path = f"{at}[{number}]"
         if plan.name in seen:
             told = f"another one above is named {plan.name}"
             yield Problem(path=f"{path}.name", code="duplicate", message=told)
-        seen.add(plan.name)
-        for index, name in enumerate(plan.pools):
-            if name not in names:
-                told = f"there is no pool {name!r}; pools are {', '.join(sorted(names))}"
-                yield Problem(path=f"{path}.pools[{index}]", code="unknown_pool", message=told)
-        if not (plan.pools or plan.labels or plan.node_ids):
-            told = "say which nodes are meant: by pools, labels or nodes"
-            yield Problem(path=path, code="missing", message=told)
-        if table.time_zone not in known:
-            told = f"nothing is known of the time zone {table.time_zone!r}"
-            yield Problem(path=f"{path}.time_zone", code="unknown_time_zone", message=told)
-        elif not table.windows and None in (table.from_at_ms, table.to_at_ms):
+        elif plan.name in added:
             told = (
-                "give windows that recur, or an instant at which it begins and one at which it ends"
+                f"an operator has added one of this name: `hostler maintenance remove {plan.name}`"
             )
-            yield Problem(path=path, code="missing", message=told)
-        elif not 0 <= (table.from_at_ms or 0) < (table.to_at_ms or timetable.FOR_EVER_MS):
-            told = "it must end after it begins"
-            yield Problem(path=path, code="bad_order", message=told)
-        if not 0 <= plan.lead_ms <= LEAD_MS_MAX:
-            told = f"is {plan.lead_ms}, must be from 0 to {LEAD_MS_MAX}"
-            yield Problem(path=f"{path}.lead_ms", code="out_of_range", message=told)
+            yield Problem(path=f"{path}.name", code="duplicate", message=told)
+        seen.add(plan.name)
+        yield from problems_of_plan(path, plan, names, known)
+
+
+def problems_of_plan(
+    path: str, plan: MaintenancePlan, pools: Collection[str], time_zones: Container[str]
+) -> Iterator[Problem]:
+    """Yield what is wrong with one plan as it is asked for, with its place."""
+    table = plan.timetable
+    dot = f"{path}." if path else ""
+    for index, name in enumerate(plan.pools):
+        if name not in pools:
+            told = f"there is no pool {name!r}; pools are {', '.join(sorted(pools))}"
+            yield Problem(path=f"{dot}pools[{index}]", code="unknown_pool", message=told)
+    if not (plan.pools or plan.labels or plan.node_ids):
+        told = "say which nodes are meant: by pools, labels or nodes"
+        yield Problem(path=path, code="missing", message=told)
+    if table.time_zone not in time_zones:
+        told = f"nothing is known of the time zone {table.time_zone!r}"
+        yield Problem(path=f"{dot}time_zone", code="unknown_time_zone", message=told)
+    elif not table.windows and None in (table.from_at_ms, table.to_at_ms):
+        told = "give windows that recur, or an instant at which it begins and one at which it ends"
+        yield Problem(path=path, code="missing", message=told)
+    elif not 0 <= (table.from_at_ms or 0) < (table.to_at_ms or timetable.FOR_EVER_MS):
+        told = "it must end after it begins"
+        yield Problem(path=path, code="bad_order", message=told)
+    if not 0 <= plan.lead_ms <= LEAD_MS_MAX:
+        told = f"is {plan.lead_ms}, must be from 0 to {LEAD_MS_MAX}"
+        yield Problem(path=f"{dot}lead_ms", code="out_of_range", message=told)

@@ -28,9 +28,10 @@ def lost_after_ms(settings: Settings, node: Node) -> int:
     """Return the silence after which the node's work may be placed elsewhere (INV-FENCE-1).
 
     Never before a cut-off agent has certainly stopped what it runs there: that takes it the time
-    to notice, and then the longest grace of any of its jobs.
+    to notice, by the limit that it was told last, and then the longest grace of any of its jobs.
     """
-    fenced_ms = settings.fence_after_ms + node.fence_grace_ms + limits.FENCE_MARGIN_MS
+    fence_after_ms = max(settings.fence_after_ms, node.fence_after_ms)
+    fenced_ms = fence_after_ms + node.fence_grace_ms + limits.FENCE_MARGIN_MS
     return max(settings.lost_after_ms, fenced_ms)
 
 

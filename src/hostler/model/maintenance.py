@@ -25,6 +25,13 @@ class MaintenancePlan(Value, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class MaintenanceAdded(Value, frozen=True, kw_only=True):
+    """That an operator has added a plan, which is in no configuration."""
+
+    by: str
+    at_ms: int
+
+
 class Maintenance(Record, frozen=True, kw_only=True):
     """The one coming of a plan that holds, or else the next."""
 
@@ -33,6 +40,9 @@ class Maintenance(Record, frozen=True, kw_only=True):
     name: str
     plan: MaintenancePlan
     """By which it was computed."""
+    added: MaintenanceAdded | None = None
+    """By whom it was added, and is there until it is removed or over; `None`: the configuration
+    says it, or nobody does any more."""
     since_at_ms: int
     """When that became the plan: of a window that has begun before, the lead counts from here."""
     from_at_ms: int | None = None

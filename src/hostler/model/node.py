@@ -286,6 +286,9 @@ class Node(Record, frozen=True, kw_only=True):
     """An operator says that it is gone, so the brake does not hold it."""
     fence_grace_ms: int = 0
     """Longest stop grace of what it holds: what a cut-off agent may need to stop its own work."""
+    fence_after_ms: int = 0
+    """A limit by which its agent may have authority still, longer than the one of the settings: set
+    when they are shortened, until the agent says that it goes by another."""
     cordon: Cordon | None = None
     drain: Drain | None = None
     quarantine: Quarantine | None = None

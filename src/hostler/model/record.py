@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -26,6 +26,15 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         raise NotImplementedError
 
 
+NODE_PREFIX: Final = "n"
+"""Of the ids of nodes."""
+COPIED: Final = "copied"
+"""Name of the counter that a backup carries and no store that goes on: what was made after it is
+not in it."""
+FLOOR: Final = "floor"
+"""Name of the counter whose number those begin from that a copy did not have yet."""
+
+
 class Counter(Record, frozen=True, kw_only=True):
     """The last number given out under one prefix; ids made of it are never used twice."""
 
@@ -33,6 +42,9 @@ class Counter(Record, frozen=True, kw_only=True):
 
     name: str
     value: int
+    gaps: tuple[tuple[int, int], ...] = ()
+    """Numbers above the first and up to the second of each pair were never given out by this store:
+    it was restored from a backup then, and the server that had made it may have given them out."""
 
     @property
     def key(self) -> str:

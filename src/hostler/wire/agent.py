@@ -107,12 +107,17 @@ class Hello(_Tagged, frozen=True, kw_only=True):
     inventory: Inventory
     allocations: list[AllocationReport]
     """All that this agent knows of, also what has ended and is not yet forgotten."""
+    fence_after_ms: int = 0
+    """As in a heartbeat."""
 
 
 class Heartbeat(_Tagged, frozen=True, kw_only=True):
     """The agent is alive. Not numbered; a lost one is not sent again."""
 
     sent_at_ms: int
+    fence_after_ms: int = 0
+    """The limit that its authority goes by: a shorter one that it was told holds only when the
+    authority of the longer one is used up. 0: it does not know."""
 
 
 class InventoryReported(_Tagged, frozen=True, kw_only=True):
@@ -218,6 +223,9 @@ class HeartbeatAck(_Tagged, frozen=True, kw_only=True):
     """Echo of the heartbeat's `sent_at_ms`."""
 
     sent_at_ms: int
+    heartbeat_ms: int = 0
+    """With the next: other limits than those that the agent was told last. 0: the same."""
+    fence_after_ms: int = 0
 
 
 class StartAllocation(_Tagged, frozen=True, kw_only=True):

@@ -163,7 +163,8 @@ class EndCause(StrEnum):
     START_FAILED = "start_failed"
     """It could not be started, or was not ready in time."""
     REJECTED = "rejected"
-    """The launch itself cannot be carried out; another try would be no better."""
+    """It was never begun: the launch itself is impossible, or the machine has no room for it (a
+    full disk, no more processes), and another try on it would be no better."""
     FENCED = "fenced"
     """The agent's authority ran out."""
     SUPERVISOR_LOST = "supervisor_lost"

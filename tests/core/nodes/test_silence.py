@@ -1,7 +1,8 @@
 """Silence: suspect, lost, fenced and back; what the provider says; the brake."""
 
+from hostler.base.ids import NodeId
 from hostler.core.allocation_fact import AllocationFact
-from hostler.core.inputs import ConfirmLoss
+from hostler.core.inputs import ConfirmLoss, FenceLimitKept
 from hostler.core.replies import Accepted, Refused
 from hostler.core.silence import lost_after_ms
 from hostler.model.allocation import AllocationPhase, EndCause
@@ -75,6 +76,23 @@ def test_a_long_stop_grace_is_waited_for_before_work_moves(stable: NewStable) ->
     assert world.node().health is Health.SUSPECT
     world.advance(86_000)
     assert world.node().health is Health.LOST
+
+
+def test_shorter_limits_count_for_a_node_once_its_agent_says_that_it_goes_by_them(
+    stable: NewStable,
+) -> None:
+    world = stable(an_own_pool(), an_own_node("n-1"), an_own_node("n-2"))
+    world.configure(an_own_pool(), fence_after_ms=11_000, lost_after_ms=20_000)
+    settings = world.fleet.settings
+    assert settings is not None
+    assert lost_after_ms(settings, world.node("n-1")) == 35_000 + 1_000
+    world.run(FenceLimitKept(node_id=NodeId("n-2"), fence_after_ms=11_000))
+    world.silence("n-1", "n-2")
+    world.advance(20_000)
+    assert world.node("n-1").health is Health.SUSPECT
+    assert world.node("n-2").health is Health.LOST
+    world.advance(36_000)
+    assert world.node("n-1").health is Health.LOST
 
 
 def test_a_job_that_keeps_running_when_cut_off_stays_and_nothing_else_starts(

@@ -1,6 +1,6 @@
 """What operators ask of bundles, and what becomes of replicas when pools or bands change."""
 
-from hostler.core.inputs import StartJob
+from hostler.core.job_inputs import StartJob
 from hostler.core.replies import Refused
 from hostler.model.allocation import AllocationPhase, EndCause
 from hostler.model.launch import Launch

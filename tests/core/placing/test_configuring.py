@@ -1,8 +1,14 @@
 """Configurations of jobs: delivered in place, exactly the latest, and kept for the next life."""
 
-import pytest
+from typing import Any
 
+import pytest
+from msgspec.structs import replace
+
+from hostler.base.ids import BundleId
 from hostler.core.inputs import FullScan
+from hostler.core.job_inputs import ConfigureJob
+from hostler.core.replies import Accepted, Refused
 from hostler.engine.translate import agent_command
 from hostler.model.allocation import Allocation, EndCause, Ended
 from hostler.model.launch import JobConfig, Launch
@@ -10,6 +16,7 @@ from hostler.model.rollout import Steering
 from hostler.testing.builders import a_job
 from hostler.wire import agent as wire
 from tests.core.placing.conftest import NewTheatre
+from tests.core.placing.test_services import a_service
 from tests.core.placing.theatre import Theatre, n1, n2, own_pool
 
 OLD, NEW = Launch(argv=("old",)), Launch(argv=("new",))
@@ -227,3 +234,89 @@ def test_an_older_report_takes_nothing_back(theatre: NewTheatre) -> None:
     world.succeed(sent(world)[0][0])
     world.report(place(world), "ready", config_written=1)
     assert place(world).config_written == 2
+
+
+def configure(world: Theatre, config: JobConfig | None, **wanted: Any) -> Accepted | Refused:
+    """Let the only job work by this configuration."""
+    named = {"bundle_id": BundleId("b1"), "job": "main", **wanted}
+    return world.ask(ConfigureJob, config=config, **named)
+
+
+def test_one_job_is_configured_without_its_bundle_being_submitted_again(
+    theatre: NewTheatre,
+) -> None:
+    world = a_fleet(theatre, a_config("news"))
+    before = place(world)
+    answer = configure(world, a_config("film"), if_generation=1)
+    assert isinstance(answer, Accepted)
+    assert not answer.is_repeat
+    assert [(number, content) for _, number, content in sent(world)] == [(2, '{"title":"film"}')]
+    assert place(world).allocation_id == before.allocation_id
+    assert world.fleet.bundles["b1"].generation == 2
+    again = configure(world, a_config("film"))
+    assert isinstance(again, Accepted)
+    assert again.is_repeat
+    assert "b1" not in world.fleet.rollouts
+    # Its next life starts with it.
+    world.report(place(world), "ready", config_written=2)
+    world.end()
+    world.advance(world.now_ms + 60_000)
+    config = started_with(world).config
+    assert config is not None
+    assert config.number == 2
+
+
+def test_a_configuration_that_is_taken_away_leaves_an_empty_one(theatre: NewTheatre) -> None:
+    world = a_fleet(theatre, a_config("news"))
+    configure(world, None)
+    assert [content for _, _, content in sent(world)] == ["{}"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code"),
+    [
+        ({"if_generation": 7}, "bundle_changed"),
+        ({"job": "other"}, "job_not_found"),
+        ({"bundle_id": BundleId("b2")}, "bundle_not_found"),
+        ({"bundle_id": BundleId("service.router")}, "service_configured"),
+    ],
+)
+def test_what_cannot_be_configured_is_refused_and_nothing_changes(
+    theatre: NewTheatre, wanted: dict[str, Any], code: str
+) -> None:
+    world = a_fleet(theatre, a_config("news"))
+    world.configure(own_pool(), services=(a_service(),))
+    answer = configure(world, a_config("film"), **wanted)
+    assert isinstance(answer, Refused)
+    assert answer.code == code
+    assert sent(world) == []
+    assert world.fleet.bundles["b1"].generation == 1
+
+
+def test_the_audit_says_who_and_which_job_and_nothing_of_the_content(theatre: NewTheatre) -> None:
+    world = a_fleet(theatre, a_config("news"))
+    configure(world, a_config("secret"))
+    entry = max(world.fleet.audit.rows.values(), key=lambda each: each.number)
+    assert (entry.action, entry.about["bundle"]) == ("configure_job", "b1")
+    assert "secret" not in repr(entry)
+
+
+def test_a_node_service_gets_another_configuration_in_place(theatre: NewTheatre) -> None:
+    world = theatre(own_pool(), n1())
+    service = a_service()
+
+    def apply(title: str) -> None:
+        job = replace(service.job, config=a_config(title))
+        world.configure(own_pool(), services=(replace(service, job=job),))
+
+    apply("news")
+    config = started_with(world).config
+    assert config is not None
+    assert config.number == 1
+    (copy,) = world.fleet.allocations.rows.values()
+    world.report(copy, "ready", config_written=1)
+    apply("news")
+    assert sent(world) == []
+    apply("film")
+    assert [(number, content) for _, number, content in sent(world)] == [(2, '{"title":"film"}')]
+    assert set(world.fleet.allocations.rows) == {copy.allocation_id}

@@ -4,9 +4,9 @@ Hydration is loading the records from the store, then `ServerStarted`; the histo
 its replica and allocations say. A terminal verdict is a phase of the replica, and durable.
 
 Not here: S-001 is the configuration's (`tests/core/nodes`, `wire.documents`). S-002, S-012, S-014
-are about a connection to a Manager and its stream, which we do not have. S-013 and S-018 need
-timetables and node services, of later issues. S-016 is about callbacks that raise: the core calls
-nobody back, it returns a delta.
+are about a connection to a Manager and its stream, which we do not have. S-013: a closed engine
+has no alarm left to ring. S-018 is in test_services.py. S-016 is about callbacks that raise: the
+core calls nobody back, it returns a delta.
 """
 
 from hostler.core.allocation_fact import AllocationFact

@@ -41,7 +41,8 @@ def test_a_silver_recovery_takes_a_spare_when_nothing_else_fits(theatre: NewThea
     assert world.place("b1/main/0") == spare.node_id
 
 
-def test_a_spare_for_gold_is_refused_to_silver(theatre: NewTheatre) -> None:
+def test_s_126_a_spare_for_gold_is_refused_to_silver(theatre: NewTheatre) -> None:
+    """Given a spare dedicated to gold, when a silver recovery needs a node, then it is not used."""
     spare = a_node("n-900003", is_spare=True, spare_band=Band.GOLD, incarnation=1)
     world = theatre(own_pool(spare_count=1, spare_band=Band.GOLD), n1(), spare)
     world.submit("b1", a_job(capacity=10))

@@ -6,8 +6,11 @@ allocation, and recovery spaces the tries); the others are here.
 
 from typing import Any
 
+from hostler.api.convert.services import service as service_view
+from hostler.base.ids import NodeId
+from hostler.core.allocation_fact import AllocationFact
 from hostler.core.explain import pending
-from hostler.core.inputs import CordonNode
+from hostler.core.inputs import CordonNode, DrainNode
 from hostler.core.replies import Refused
 from hostler.core.services import NodeService
 from hostler.model import Node
@@ -373,3 +376,37 @@ def test_what_waits_for_a_service_is_told_among_what_is_pending() -> None:
     assert [(each.reason, each.detail) for each in told] == [
         (Reason.SERVICE_NOT_READY, f"service router is not ready on {N1}")
     ]
+
+
+def shown(world: Theatre) -> list[tuple[str, str]]:
+    """Return what people see of the service: its nodes, and how it is there."""
+    view = service_view(world.fleet, world.fleet.bundles["service.router"], has_nodes=True)
+    return sorted((each.node_id, each.state) for each in view.nodes)
+
+
+def test_s_018_services_that_run_are_known_after_a_restart_and_not_started_again() -> None:
+    """Given two running jobs tagged as instances of service `s` on `n1` and `n2`, when hydrated,
+    then no create-job RPC is sent and `nodeServicePlacementsFor(s)` names both."""
+    world = a_theatre(a_service(), nodes=(n1(), n2()))
+    world.become_ready()
+    for start in world.commands("start_allocation"):
+        world.succeed(start)
+    copies = dict(world.fleet.allocations.rows)
+    world.restart()
+    for copy in copies.values():
+        fact = AllocationFact(allocation_id=copy.allocation_id, epoch=copy.epoch, phase="ready")
+        world.run(world.hello(world.fleet.nodes[copy.node_id], fact))
+    assert not world.commands("start_allocation")
+    assert world.fleet.allocations.rows.keys() == copies.keys()
+    assert shown(world) == [(N1, "ready"), (N2, "ready")]
+
+
+def test_s_190_a_service_is_not_shown_on_a_node_that_is_gone_while_another_boots() -> None:
+    """Given a service placed on a node that stops while the create call of the recovery takes 60 s,
+    then during these 60 s `nodeServicePlacementsFor` no longer names the node."""
+    world = a_theatre(a_service(), nodes=(n1(), n2()))
+    world.become_ready()
+    world.ask(DrainNode, node_id=NodeId(N1), deadline_ms=60_000, then_retire=True)
+    world.finish_stops(N1)
+    assert world.fleet.nodes[N1].phase is not NodePhase.READY
+    assert shown(world) == [(N2, "ready")]

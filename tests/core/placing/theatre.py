@@ -20,11 +20,10 @@ from hostler.core.inputs import (
     ResetBundle,
     ServerStarted,
     SilenceNoticed,
-    StartJob,
     SteerRollout,
-    StopJob,
     SubmitBundle,
 )
+from hostler.core.job_inputs import StartJob, StopJob
 from hostler.core.provided import without_provided
 from hostler.core.replies import Accepted, Refused
 from hostler.core.services import NodeService

@@ -197,7 +197,8 @@ def process_changed(
         case SupervisorStarted():
             _become_durable(turn, allocation)
         case SupervisorFailed():
-            _end(turn, allocation, Ended(cause=EndCause.START_FAILED, message=each.message))
+            cause = EndCause.REJECTED if each.is_refusal else EndCause.START_FAILED
+            _end(turn, allocation, Ended(cause=cause, message=each.message))
         case SupervisorLost():
             _lose(turn, allocation)
         case ConfigWritten():

@@ -1,7 +1,8 @@
 """The link to the server, the heartbeat, and the authority that hangs on them.
 
 The authority ends `fence_after_ms` after the *send* time of the last heartbeat that the server
-acknowledged, so the server, which counts from the receipt, always waits longer than we do.
+acknowledged, so the server, which counts from the receipt, always waits longer than we do. When it
+is told another limit, each heartbeat says which one its authority goes by: the server waits for it.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ def heard(turn: Turn, message: Welcome | Refused | HeartbeatAck) -> None:
             turn.do(Reconnect(reason=message.code))
         case HeartbeatAck():
             if turn.state.link.phase is LinkPhase.UP:
+                _take_limits(turn, message)
                 _grant(turn, message.sent_at_ms)
 
 
@@ -59,7 +61,7 @@ def advance(turn: Turn) -> None:
         elif turn.is_due(link.next_heartbeat_at_ms):
             link.next_heartbeat_at_ms = turn.now_ms + link.heartbeat_ms
             turn.is_due(link.next_heartbeat_at_ms)
-            turn.send(Heartbeat(sent_at_ms=turn.now_ms))
+            turn.send(Heartbeat(sent_at_ms=turn.now_ms, fence_after_ms=link.fence_kept_ms))
     _fence(turn)
     _end_when_forgotten(turn)
 
@@ -87,6 +89,16 @@ def _welcomed(turn: Turn, message: Welcome) -> None:
         logs.disown_all(turn)
     link.hello_report_by_key = {}
     _grant(turn, link.hello_sent_at_ms)
+
+
+def _take_limits(turn: Turn, message: HeartbeatAck) -> None:
+    """Go by other limits from now on, when the server names some."""
+    link = turn.state.link
+    if message.fence_after_ms > 0:
+        link.fence_after_ms = message.fence_after_ms
+    if message.heartbeat_ms > 0:
+        link.heartbeat_ms = message.heartbeat_ms
+        link.next_heartbeat_at_ms = min(link.next_heartbeat_at_ms, turn.now_ms + link.heartbeat_ms)
 
 
 def _fence(turn: Turn) -> None:
@@ -119,6 +131,7 @@ def _grant(turn: Turn, sent_at_ms: int) -> None:
     if state.authority_until_at_ms is not None and until_at_ms <= state.authority_until_at_ms:
         return
     state.authority_until_at_ms = until_at_ms
+    state.link.fence_kept_ms = state.link.fence_after_ms
     state.is_fenced = False
     turn.do(RememberAuthority(until_at_ms=until_at_ms))
 
@@ -144,5 +157,6 @@ def _greet(turn: Turn, opened: LinkOpened) -> None:
             sent_at_ms=turn.now_ms,
             inventory=state.inventory,
             allocations=[each for _, each in sorted(link.hello_report_by_key.items())],
+            fence_after_ms=link.fence_kept_ms,
         )
     )

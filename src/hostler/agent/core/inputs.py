@@ -121,6 +121,8 @@ class SupervisorFailed(msgspec.Struct, frozen=True, kw_only=True):
 
     key: AllocationKey
     message: str
+    is_refusal: bool = False
+    """It was this machine that could not, and not the launch that cannot be."""
 
 
 class SupervisorLost(msgspec.Struct, frozen=True, kw_only=True):

@@ -221,6 +221,8 @@ class Link(msgspec.Struct, kw_only=True):
     hello_report_by_key: dict[AllocationKey, AllocationReport] = {}
     heartbeat_ms: int = 0
     fence_after_ms: int = 0
+    fence_kept_ms: int = 0
+    """By which the present authority was granted; 0: found on disk, and nobody knows."""
     next_heartbeat_at_ms: int = 0
     answered_at_ms: int = 0
     """When the last welcome or heartbeat acknowledgement came."""

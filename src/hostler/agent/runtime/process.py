@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import shutil
 import signal
@@ -47,6 +48,9 @@ LOG: Final = structlog.get_logger("hostler.agent.process")
 
 LOADER: Final = {name: value for name, value in os.environ.items() if name == "LD_LIBRARY_PATH"}
 """Without it a Python that was installed in an unusual place would not start."""
+
+_FAULTS_OF_JOBS: Final = (errno.E2BIG, errno.ENAMETOOLONG)
+"""What the system says when a launch itself is too large; all else is about this machine."""
 
 REREAD_S: Final = 5.0
 """How late a lost datagram may make us; ends are never late, they are seen on the pidfd."""
@@ -163,7 +167,8 @@ class ProcessRuntime:
                 os.kill(pid, signal.SIGKILL)
             LOG.warning("start failed", allocation=key.allocation_id, error=str(error))
             _unmake_start(held.folder)
-            self._post(SupervisorFailed(key=key, message=str(error)))
+            is_refusal = isinstance(error, OSError) and error.errno not in _FAULTS_OF_JOBS
+            self._post(SupervisorFailed(key=key, message=str(error), is_refusal=is_refusal))
             return
         self._post(SupervisorStarted(key=key))
 
@@ -327,7 +332,12 @@ class ProcessRuntime:
         self._reread = loop.call_later(REREAD_S, self._read_all)
 
     def _read(self, key: AllocationKey, held: _Held) -> None:
-        view = supervised.read_state(held.folder)
+        try:
+            view = supervised.read_state(held.folder)
+        except OSError as error:
+            # A disk that fails. What cannot be read now is with the next look at all.
+            LOG.warning("state not read", allocation=key.allocation_id, error=str(error))
+            return
         if view is not None and view != held.seen:
             held.seen = view
             self._post(ProcessSeen(key=key, process=view))

@@ -48,6 +48,8 @@ def maintenance(fleet: Fleet, record: Maintenance) -> MaintenanceView:
             for node in (fleet.nodes[key] for key in keys)
             if node.maintenance is not None and node.maintenance.name == record.name
         ],
+        added_by=None if record.added is None else record.added.by,
+        added_at_ms=None if record.added is None else record.added.at_ms,
     )
 
 

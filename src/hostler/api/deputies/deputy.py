@@ -166,7 +166,9 @@ class Deputy:
             case Exit():
                 self._core.end(effect)
             case StartSupervisor():
-                self._core.post(SupervisorFailed(key=effect.key, message=LEASES_ONLY))
+                self._core.post(
+                    SupervisorFailed(key=effect.key, message=LEASES_ONLY, is_refusal=True)
+                )
             case OpenLogs():
                 self._core.post(LogsFinished(request_id=effect.request_id, error=LEASES_ONLY))
             case _:

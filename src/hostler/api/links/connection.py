@@ -116,7 +116,8 @@ async def _converse(links: AgentLinks, socket: LinkSocket, node: Node, hello: He
         if not await links.has_authority(session):
             await socket.close(CLOSE_TRY_AGAIN, "the node's epoch has risen")
             return
-        connection.begin(_welcome(links, session, hello))
+        await links.limits_said(session, hello.fence_after_ms)
+        connection.begin(_welcome(session, hello))
         await _carry(links, socket, session, connection)
     finally:
         connection.end("the connection broke")
@@ -156,7 +157,7 @@ def _session_for(links: AgentLinks, node: Node, hello: Hello) -> tuple[AgentSess
     return session, True
 
 
-def _welcome(links: AgentLinks, session: AgentSession, hello: Hello) -> list[str]:
+def _welcome(session: AgentSession, hello: Hello) -> list[str]:
     """Give the frames that begin the connection: the welcome, and what the agent has missed."""
     welcome = Welcome(
         protocol=negotiate(LINK_PROTOCOL, hello.protocol) or LINK_PROTOCOL.newest,
@@ -164,8 +165,8 @@ def _welcome(links: AgentLinks, session: AgentSession, hello: Hello) -> list[str
         node_epoch=session.node_epoch,
         session_id=session.link.session_id,
         received_seq=session.link.received_seq,
-        heartbeat_ms=links.heartbeat_ms,
-        fence_after_ms=links.fence_after_ms,
+        heartbeat_ms=session.limits_told.heartbeat_ms,
+        fence_after_ms=session.limits_told.fence_after_ms,
     )
     frames = [session.link.send(welcome)]
     if hello.session_id == session.link.session_id:
@@ -210,11 +211,22 @@ async def _read(
 async def _handle(links: AgentLinks, session: AgentSession, message: AgentMessage) -> bool:
     """Act on a message; say whether to go on."""
     match message:
-        case Heartbeat(sent_at_ms=sent_at_ms):
+        case Heartbeat(sent_at_ms=sent_at_ms, fence_after_ms=fence_after_ms):
             # The answer extends the agent's authority, so it is given to the present holder only.
             if not await links.has_authority(session):
                 return False
-            session.send(HeartbeatAck(sent_at_ms=sent_at_ms))
+            told = session.limits_told
+            await links.limits_said(session, fence_after_ms)
+            now = session.limits_told
+            session.send(
+                HeartbeatAck(sent_at_ms=sent_at_ms)
+                if now == told
+                else HeartbeatAck(
+                    sent_at_ms=sent_at_ms,
+                    heartbeat_ms=now.heartbeat_ms,
+                    fence_after_ms=now.fence_after_ms,
+                )
+            )
         case InventoryReported(inventory=inventory):
             await links.engine.observe(
                 inputs.InventoryReported(node_id=session.node_id, shape=shape_of(inventory))

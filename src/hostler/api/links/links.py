@@ -12,11 +12,11 @@ import secrets
 from collections.abc import AsyncIterator
 
 from hostler.api import limits
-from hostler.api.links.session import AgentSession, Connection
+from hostler.api.links.session import AgentSession, Connection, LinkLimits
 from hostler.api.links.streams import AgentStream, StreamBroken
 from hostler.base.errors import Failed
 from hostler.base.ids import NodeId
-from hostler.core.inputs import AnyInput, ContactResumed, SilenceNoticed
+from hostler.core.inputs import AnyInput, ContactResumed, FenceLimitKept, SilenceNoticed
 from hostler.engine.engine import Engine
 from hostler.model import Node, Settings
 from hostler.ports.agents import AgentCommand, AgentUnreachable
@@ -175,6 +175,24 @@ class AgentLinks:
         """
         node = await self.engine.read(lambda fleet: fleet.nodes.get(session.node_id))
         return node is not None and node.epoch == session.node_epoch
+
+    async def limits_said(self, session: AgentSession, fence_after_ms: int) -> None:
+        """Tell the core when the agent goes by another limit; choose what it is told next.
+
+        Args:
+            session: Its own.
+            fence_after_ms: The limit that it says it goes by; 0 when it does not know.
+        """
+        told = LinkLimits(self.heartbeat_ms, self.fence_after_ms)
+        node = self.engine.peek(Node.KIND, session.node_id)
+        if isinstance(node, Node) and fence_after_ms > 0:
+            known_ms = node.fence_after_ms
+            is_shorter = known_ms > max(fence_after_ms, told.fence_after_ms)
+            if is_shorter or fence_after_ms > max(known_ms, told.fence_after_ms):
+                await self.engine.observe(
+                    FenceLimitKept(node_id=session.node_id, fence_after_ms=fence_after_ms)
+                )
+        session.limits_told = told
 
     def _connected(self, node_id: NodeId) -> AgentSession:
         session = self._sessions.get(node_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
+from dataclasses import dataclass
 
 from hostler.api.links.streams import AgentStream, StreamBroken
 from hostler.base.errors import Failed
@@ -49,6 +50,14 @@ class Connection:
         return self._texts.popleft()
 
 
+@dataclass(frozen=True)
+class LinkLimits:
+    """What an agent is told about heartbeats."""
+
+    heartbeat_ms: int
+    fence_after_ms: int
+
+
 class AgentSession:
     """The conversation with one life of one node's agent.
 
@@ -58,6 +67,7 @@ class AgentSession:
         heard_at_ms: When anything last came in.
         is_silent: The core has been told that nothing is heard.
         parted_at_ms: Since when the link is down.
+        limits_told: What its agent was told last, or is told next.
     """
 
     def __init__(self, node_id: NodeId, node_epoch: int, incarnation: int, *, now_ms: int) -> None:
@@ -69,6 +79,7 @@ class AgentSession:
         self.heard_at_ms = now_ms
         self.is_silent = False
         self.parted_at_ms: int | None = None
+        self.limits_told = LinkLimits(0, 0)
         self._answers: dict[str, list[asyncio.Future[CommandAnswered]]] = {}
         self._streams: dict[str, AgentStream] = {}
 

@@ -11,6 +11,7 @@ from hostler.api.routes import (
     explanations,
     leases,
     life,
+    maintenance,
     nodes,
     plans,
     pools,
@@ -39,6 +40,7 @@ ROUTES = [
     *events.ROUTES,
     *audit.ROUTES,
     *life.ROUTES,
+    *maintenance.ROUTES,
     *agents.ROUTES,
 ]
 """Every handler of the API."""

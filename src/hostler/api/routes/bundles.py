@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from litestar import Response, delete, get, post
+from litestar import Response, delete, get, post, put
 from msgspec.structs import replace
 
 from hostler.api.context import Api, api_of, caller_of
 from hostler.api.convert import bundles as views
 from hostler.api.errors import HttpRequest, missing
-from hostler.api.gateway import accepted_of, bundle_document, common, submit
+from hostler.api.gateway import accepted_of, bundle_document, common, document_of, submit
 from hostler.api.http import (
     PAGING,
     Operation,
@@ -24,11 +24,12 @@ from hostler.api.http import (
 )
 from hostler.base.ids import BundleId, ReplicaId, replica_id
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import DeleteBundle, ResetBundle, StartJob, StopJob
-from hostler.engine.translate import submit_bundle
+from hostler.core.inputs import DeleteBundle, ResetBundle
+from hostler.core.job_inputs import StartJob, StopJob
+from hostler.engine import translate
 from hostler.model import Bundle, Replica
 from hostler.model.token import Role
-from hostler.wire.documents import BundleDocument
+from hostler.wire.documents import BundleDocument, JobConfigDocument
 from hostler.wire.http import BundleView, Page, ReplicaView
 
 REVISION_MAX: Final = 2**53 - 1
@@ -71,8 +72,9 @@ async def submit_one(request: HttpRequest) -> Response[bytes]:
     """Answers 200 when nothing had to be changed."""
     api, caller = api_of(request), caller_of(request)
     document, query = await bundle_document(request), Query(request)
+    now_ms = api.engine.clock.now_ms()
     submission = replace(
-        submit_bundle(document, now_ms=api.engine.clock.now_ms(), **common(request, caller)),
+        translate.submit_bundle(document, now_ms=now_ms, **common(request, caller)),
         if_generation=query.number("if_generation", most=REVISION_MAX),
     )
     at = query.number("at", most=REVISION_MAX)
@@ -172,6 +174,43 @@ async def start_job(request: HttpRequest) -> Response[bytes]:
     await submit(
         api,
         StartJob(bundle_id=BundleId(bundle_id), job=job, **common(request, caller)),
+    )
+    return answer(await _view(api, bundle_id))
+
+
+@put(
+    "/v1/bundles/{bundle_id:str}/jobs/{job:str}/config",
+    **described(
+        Operation(
+            summary="Let a job work by another configuration",
+            body=JobConfigDocument,
+            answer=BundleView,
+            role=Role.OPERATOR,
+            statuses=(404, 409),
+            parameters=(
+                Parameter(
+                    "if_generation",
+                    "integer",
+                    "Only if the bundle is at this generation; else a 409.",
+                ),
+            ),
+        )
+    ),
+)
+async def configure_job(request: HttpRequest) -> Response[bytes]:
+    """Running copies get it in place; later ones start with it. An empty one takes it away."""
+    bundle_id = path_text(request, "bundle_id")
+    api, caller = api_of(request), caller_of(request)
+    document = await document_of(request, JobConfigDocument, "configuration")
+    await submit(
+        api,
+        translate.configure_job(
+            document,
+            bundle_id=bundle_id,
+            job=path_text(request, "job"),
+            if_generation=Query(request).number("if_generation", most=REVISION_MAX),
+            **common(request, caller),
+        ),
     )
     return answer(await _view(api, bundle_id))
 
@@ -317,6 +356,7 @@ ROUTES = [
     delete_one,
     start_job,
     stop_job,
+    configure_job,
     reset_one,
     list_replicas,
     get_replica,

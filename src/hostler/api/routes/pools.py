@@ -6,7 +6,6 @@ from litestar import Response, get, post
 
 from hostler.api.context import api_of, caller_of
 from hostler.api.convert import nodes as views
-from hostler.api.convert.maintenance import maintenance
 from hostler.api.errors import HttpRequest, missing
 from hostler.api.gateway import common, submit
 from hostler.api.http import Operation, Parameter, Query, answer, described, path_text
@@ -16,33 +15,10 @@ from hostler.core.inputs import RetryGrowth
 from hostler.model import Pool
 from hostler.model.token import Role
 from hostler.wire.http import (
-    MaintenancePage,
-    MaintenanceView,
     PoolView,
     WindowComingView,
     WindowsView,
 )
-
-
-@get(
-    "/v1/maintenance",
-    **described(
-        Operation(
-            summary="List when the machines of which nodes are worked on",
-            answer=MaintenancePage,
-            role=Role.VIEWER,
-        )
-    ),
-)
-async def list_maintenance(request: HttpRequest) -> Response[bytes]:
-    """Every plan with the coming that holds or else the next, the soonest first."""
-
-    def read(fleet: Fleet) -> list[MaintenanceView]:
-        return [maintenance(fleet, each) for each in fleet.maintenances.in_order()]
-
-    found = await api_of(request).engine.read(read)
-    found.sort(key=lambda each: (each.from_at_ms is None, each.from_at_ms, each.name))
-    return answer(MaintenancePage(items=found))
 
 
 @get(
@@ -117,4 +93,4 @@ async def retry(request: HttpRequest) -> Response[bytes]:
     return answer(view)
 
 
-ROUTES = [list_maintenance, list_windows, retry]
+ROUTES = [list_windows, retry]

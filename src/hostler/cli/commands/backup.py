@@ -19,6 +19,8 @@ from hostler.cli.terminal import note, say
 
 DATABASE: Final = "hostler.db"
 KEY: Final = "server.key"
+COPIED: Final = ("counter", "copied", b'{"name":"copied","value":1}')
+"""The record by which a store is known to be a copy (`hostler.model.record.COPIED`)."""
 
 
 def register(app: typer.Typer) -> None:
@@ -77,3 +79,6 @@ def _copy_database(source: Path, target: Path) -> None:
         (verdict,) = copy.execute("PRAGMA integrity_check").fetchone()
         if verdict != "ok":
             raise sqlite3.DatabaseError(f"the copy is damaged: {verdict}")
+        # A server that starts on it gives out no id that the original may give out from now on.
+        copy.execute("INSERT OR REPLACE INTO records (kind, key, body) VALUES (?, ?, ?)", COPIED)
+        copy.commit()

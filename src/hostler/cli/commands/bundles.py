@@ -107,7 +107,7 @@ def start(
 
     Clears the restart history: only an operator can.
     """
-    remote.client.start_job(*_bundle_and_job(remote, job))
+    remote.client.start_job(*bundle_and_job(remote, job))
     say(f"job/{job} started")
 
 
@@ -122,7 +122,7 @@ def stop(
 
     Their room is free once they have ended; a machine launched for them goes when it has been idle.
     """
-    bundle_id, name = _bundle_and_job(remote, job)
+    bundle_id, name = bundle_and_job(remote, job)
     remote.client.stop_job(bundle_id, name)
     say(f"job/{job} {'stopping' if wait else 'is being stopped'}")
     if wait:
@@ -153,7 +153,7 @@ def reset(
     say(f"replica/{which} reset")
 
 
-def _bundle_and_job(remote: Remote, job: str) -> tuple[str, str]:
+def bundle_and_job(remote: Remote, job: str) -> tuple[str, str]:
     """Read BUNDLE/JOB, and see that there is such a one."""
     from hostler.cli.kinds import BUNDLES, not_found
 

@@ -1,4 +1,4 @@
-"""`hostler config`: check a configuration, have a server read it again, describe it to editors."""
+"""`hostler config`: the server's configuration, and the one that a job works by."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(_group, name="config", rich_help_panel=panels.SETTINGS)
 
 
-_group = group("Check hostler.yaml, have the server read it again, or print its JSON Schema.")
+_group = group("Check hostler.yaml, have the server read it again; say what a job works by.")
 
 
 @command(
@@ -154,6 +154,54 @@ def _effect(one: ReloadEffectView) -> str:
     told = f" ({one.reason})" if one.reason else ""
     verb = singular if one.count == 1 else plural
     return f"  {one.pool}: {counted(one.count, noun)} {verb}{told}"
+
+
+@command(
+    _group,
+    "set",
+    examples="""
+    hostler config set live-channel/encoder -f config.yaml
+    hostler config set live-channel/encoder -f config.yaml --wait
+    echo '{"values": {"title": "news"}}' | hostler config set live-channel/encoder -f -
+    hostler config set live-channel/encoder --clear
+    """,
+)
+@remote
+def set_for_job(
+    remote: Remote,
+    job: Annotated[str, typer.Argument(metavar="BUNDLE/JOB", help="Which job.")],
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", help="values, files and signal; - is standard input."),
+    ] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Let it work by none any more.")] = False,
+    if_generation: Annotated[
+        int | None, typer.Option(help="Only if the bundle is at this generation still.")
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Return when every running copy has it.")
+    ] = False,
+) -> None:
+    """Let a job work by another configuration; nothing else of its bundle changes.
+
+    The file says what `config` of the job says in a bundle, and all of it. Running copies get it in
+    place, later ones start with it. Applying the bundle again has its word on this job, too.
+    """
+    from hostler.cli.commands.bundles import bundle_and_job
+    from hostler.cli.job_configs import read_job_config_file, wait_delivered
+    from hostler.wire.documents import JobConfigDocument
+
+    if (file is None) != clear:
+        raise CommandError("give -f FILE, or --clear", code=ExitCode.BAD_INPUT)
+    document = JobConfigDocument() if file is None else read_job_config_file(file)
+    bundle_id, name = bundle_and_job(remote, job)
+    view = remote.client.configure_job(bundle_id, name, document, if_generation=if_generation)
+    numbers = [one.config.generation for one in view.jobs if one.name == name and one.config]
+    say(f"job/{job} works by configuration {max(numbers, default=0)} from now on")
+    if wait:
+        wait_delivered(remote, bundle_id, name)
+        say(f"job/{job}: every running copy has it")
 
 
 @command(

@@ -6,6 +6,7 @@ import asyncio
 import importlib.resources
 import importlib.util
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,8 @@ from hostler.base.errors import HostlerError
 from hostler.cli.demo.failure import DemoFailed
 from hostler.cli.demo.measures import Measures
 from hostler.cli.demo.screen import Screen
-from hostler.cli.demo.story import Story
+from hostler.cli.demo.stage import Stage
+from hostler.cli.demo.story import tell
 from hostler.cli.demo.world import DemoWorld
 from hostler.client import Client
 from hostler.wire.documents import BundleDocument, read_bundles
@@ -24,10 +26,11 @@ from hostler.wire.documents import BundleDocument, read_bundles
 EXAMPLE = "live-channel.yaml"
 
 
-def run_demo(*, is_json: bool, is_kept: bool) -> int:
+def run_demo(chapters: Sequence[str], *, is_json: bool, is_kept: bool) -> int:
     """Tell the story and return the exit code: 0 when everything held, else 1.
 
     Args:
+        chapters: Those to tell, whatever their order.
         is_json: The summary as JSON on standard output, and nothing else there.
         is_kept: Leave the server, the agents and the encoders running at the end.
     """
@@ -36,14 +39,14 @@ def run_demo(*, is_json: bool, is_kept: bool) -> int:
     if importlib.util.find_spec("imageio_ffmpeg") is None:
         console.print("hostler demo: needs an encoder: pip install 'hostler[demo]'")
         return 1
-    world = DemoWorld.create()
+    world = DemoWorld.create(is_strict="partition" in chapters)
     began = time.monotonic()
     measures = Measures()
     try:
         screen.opening(str(world.root), world.url)
-        measures = asyncio.run(_tell(world, screen, is_kept=is_kept))
+        measures = asyncio.run(_tell(world, screen, chapters, is_kept=is_kept))
         measures.total_ms = round((time.monotonic() - began) * 1_000)
-        measures.judge(is_kept=is_kept)
+        measures.judge(chapters, is_kept=is_kept)
     except KeyboardInterrupt:
         measures.did_not_hold.append("interrupted")
     finally:
@@ -51,24 +54,34 @@ def run_demo(*, is_json: bool, is_kept: bool) -> int:
             screen.say(f"[dim]the server's last words: {world.last_words('server')}[/dim]")
         if not is_kept:
             world.clean_up()
-    _report(measures, screen, world, is_json=is_json, is_kept=is_kept)
+    _report(measures, chapters, screen, world, is_json=is_json, is_kept=is_kept)
     return 1 if measures.did_not_hold else 0
 
 
-async def _tell(world: DemoWorld, screen: Screen, *, is_kept: bool) -> Measures:
+async def _tell(
+    world: DemoWorld, screen: Screen, chapters: Sequence[str], *, is_kept: bool
+) -> Measures:
     async with Client(world.url, retry_ms=0) as client:
-        story = Story(world, client, screen, is_kept=is_kept)
+        stage = Stage(world, client, screen, example_bundle())
         try:
-            await story.tell(example_bundle())
+            await tell(stage, chapters, is_kept=is_kept)
         except DemoFailed as failure:
-            story.measures.did_not_hold.append(str(failure))
+            stage.measures.did_not_hold.append(str(failure))
         except HostlerError as error:
-            story.measures.did_not_hold.append(f"{error.code}: {error}")
-        return story.measures
+            stage.measures.did_not_hold.append(f"{error.code}: {error}")
+        for cable in world.cables.values():
+            await cable.unplug()
+        return stage.measures
 
 
 def _report(
-    measures: Measures, screen: Screen, world: DemoWorld, *, is_json: bool, is_kept: bool
+    measures: Measures,
+    chapters: Sequence[str],
+    screen: Screen,
+    world: DemoWorld,
+    *,
+    is_json: bool,
+    is_kept: bool,
 ) -> None:
     if is_json:
         told = msgspec.to_builtins(measures)
@@ -76,13 +89,13 @@ def _report(
             told |= {"server": world.url, "folder": str(world.root)}
         typer.echo(msgspec.json.format(msgspec.json.encode(told)).decode())
         return
-    screen.summary(measures.rows())
+    screen.summary(measures.rows(chapters))
     screen.problems(measures.did_not_hold)
     if is_kept:
         screen.say(
             f"\nLeft running: server {world.url}, files {world.root}\n"
-            f"  hostler --server {world.url} get nodes\n"
-            f"  hostler --server {world.url} events -f\n"
+            f"  hostler get nodes --server {world.url}\n"
+            f"  hostler events -f --server {world.url}\n"
             "End it with Ctrl-C to these processes (SIGINT): "
             + " ".join(str(pid) for pid in world.pids())
         )

@@ -44,8 +44,9 @@ class Screen:
         if not self._is_silent:
             self._console.print(
                 Panel(
-                    "Real video, two encoders, one spare. We kill the machine under the primary,\n"
-                    "then the server itself, and look whether anybody misses a picture.\n"
+                    "Real video, two encoders, one spare. We pull cables, kill machines, set\n"
+                    "clocks, kill the server and then everything at once, and look whether\n"
+                    "anybody misses a picture.\n"
                     f"[dim]server {url}   files {folder}[/dim]",
                     title="[bold]hostler demo[/bold]",
                     border_style="cyan",

@@ -7,6 +7,7 @@ books.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -14,19 +15,27 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from glob import glob
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import psutil
 
+from hostler.cli.demo import wall
+from hostler.cli.demo.cable import Cable
 from hostler.cli.demo.failure import DemoFailed
+
+AGENT_MODULE: Final = "hostler.agent"
+"""As which the machines of the provider `local` run their agents."""
+MACHINE_MARK: Final = "HOSTLER_MACHINE_ID"
+"""By which that provider knows the processes of a machine."""
 
 CONFIGURATION: Final = """\
 fleet:
   id: {fleet_id}
-  timing: {{heartbeat: 1s, suspect_after: 3s, fence_after: 20s, lost_after: 30s}}
+  timing: {{heartbeat: {heartbeat}, suspect_after: 3s, fence_after: {fence}, lost_after: {lost}}}
 server: {{bind: 127.0.0.1, port: {port}, data: data}}
 pools:
   studio:
@@ -36,9 +45,12 @@ pools:
       - name: burst
         kind: elastic
         provider: local
-        node_count_max: 3
+        node_count_max: 5
         boot: 30s
         offers: [{{name: small, shape: {{capacity: 10, cores: "2", memory: 1GiB}}}}]
+  kiosk:
+    tiers:
+      - {{name: own, kind: fixed, provider: local}}
   runners:
     warm: 2
     tiers:
@@ -49,6 +61,16 @@ pools:
         boot: 30s
         offers: [{{name: small, shape: {{capacity: 10, cores: "2", memory: 1GiB}}}}]
 """
+
+STRICT: Final = {"heartbeat": "500ms", "fence": "4s", "lost": "9s"}
+"""Limits for a network that is cut on purpose: nobody wants to watch a minute of silence."""
+RELAXED: Final = {"heartbeat": "1s", "fence": "20s", "lost": "30s"}
+"""Limits that leave a slow laptop the time to start a server, or everything, again."""
+
+KIOSK: Final = "kiosk"
+"""The pool of those who meet a box that refuses; its boxes are named after it."""
+BOXES: Final = ("own-1", "own-2")
+"""Our own, of the pool `studio`."""
 
 KILL_ROUNDS_MAX: Final = 50
 
@@ -61,15 +83,39 @@ class DemoWorld:
     port: int
     server: subprocess.Popen[bytes] | None = None
     agents: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    cables: dict[str, Cable] = field(default_factory=dict)
+    """Between boxes of our own and the server."""
+    addresses: dict[str, str] = field(default_factory=dict)
+    """What a box dials, where that is not the server itself."""
+    killed_names: list[str] = field(default_factory=list)
+    """Boxes whose agents were killed and are to be started again."""
+    machine_agents: list[AgentProcess] = field(default_factory=list)
+    """The same of the provider's machines."""
+    started_again: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    """Those, once they are; they end with their machines."""
+    killed_machines: set[str] = field(default_factory=set)
+    """The provider keeps their folders for a while, for people to look at."""
 
     @classmethod
-    def create(cls) -> DemoWorld:
-        """Make the folder and choose a port that is free now."""
+    def create(cls, *, is_strict: bool = False) -> DemoWorld:
+        """Make the folder and choose a port that is free now.
+
+        Args:
+            is_strict: Begin with the limits under which a network is cut.
+        """
         root = Path(tempfile.mkdtemp(prefix="hostler-demo-")).resolve()
         world = cls(root=root, port=_free_port())
-        text = CONFIGURATION.format(fleet_id=world.fleet_id, port=world.port)
-        (root / "hostler.yaml").write_text(text)
+        world.write_configuration(STRICT if is_strict else RELAXED)
         return world
+
+    def write_configuration(self, limits: Mapping[str, str]) -> None:
+        """Write the file that the server reads."""
+        text = CONFIGURATION.format(fleet_id=self.fleet_id, port=self.port, **limits)
+        (self.root / "hostler.yaml").write_text(text)
+
+    def relax_limits(self) -> None:
+        """Write limits that a restart on a slow machine keeps; a reload has them taken in."""
+        self.write_configuration(RELAXED)
 
     @property
     def fleet_id(self) -> str:
@@ -85,13 +131,53 @@ class DemoWorld:
         """Start the server on the demo's file, for the first time or again."""
         self.server = self._spawn("server", "server", "-c", str(self.root / "hostler.yaml"))
 
-    def start_agent(self, name: str) -> None:
-        """Start the agent of one own box."""
+    async def plug_in(self, name: str) -> None:
+        """Give a box a cable that can be pulled."""
+        cable = self.cables[name] = Cable(self.port)
+        self.addresses[name] = await cable.plug_in()
+
+    async def dial_without_cables(self) -> None:
+        """Let the boxes dial the server itself, since the cables end with us."""
+        for name in [*self.cables]:
+            await self.cables.pop(name).unplug()
+            del self.addresses[name]
+            agent = self.agents[name]
+            if agent.poll() is None:
+                agent.terminate()  # its work goes on
+                await asyncio.to_thread(agent.wait)
+                self.start_agent(name)
+
+    def start_agent(self, name: str, pool: str = "studio") -> None:
+        """Start the agent of one own box, for the first time or again."""
+        address = self.addresses.get(name, self.url)
         self.agents[name] = self._spawn(
             name,
-            *("agent", "--server", self.url, "--data", str(self.root / name), "--name", name),
-            *("--pool", "studio", "--tier", "own", "--capacity", "10"),
+            *("agent", "--server", address, "--data", str(self.root / name), "--name", name),
+            *("--pool", pool, "--tier", "own", "--capacity", "10"),
+            *("--notice-file", str(self.root / f"{name}.notice")),
         )
+
+    def write_notice(self, name: str, text: str) -> None:
+        """Let a box's agent find a notice of its provider."""
+        whole = self.root / f"{name}.notice.new"
+        whole.write_text(text)
+        whole.replace(self.root / f"{name}.notice")
+
+    def set_clock(self, name: str, ahead_ms: int) -> None:
+        """Let the wall clock of the server or of an agent jump."""
+        (self.root / f"{name}.wall").write_text(str(ahead_ms))
+
+    def break_disk(self, name: str) -> None:
+        """Let a box take on nothing any more: where its work would go there is no folder."""
+        folder = self.root / name / "allocations"
+        folder.rmdir()
+        folder.write_text("")
+
+    def mend_disk(self, name: str) -> None:
+        """Undo `break_disk`."""
+        folder = self.root / name / "allocations"
+        folder.unlink()
+        folder.mkdir()
 
     def _spawn(self, name: str, *argv: str) -> subprocess.Popen[bytes]:
         # Jobs find `hostler-encoder` where this interpreter lives, whatever the caller's PATH.
@@ -101,11 +187,16 @@ class DemoWorld:
         }
         with (self.root / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-P", "-m", "hostler", *argv],
+                [sys.executable, "-P", "-m", wall.__name__, *argv],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**environment, "PATH": path, "HOSTLER_DEMO": str(self.root)},
+                env={
+                    **environment,
+                    "PATH": path,
+                    "HOSTLER_DEMO": str(self.root),
+                    wall.VARIABLE: str(self.root / f"{name}.wall"),
+                },
                 cwd=self.root,
                 start_new_session=True,
             )
@@ -126,12 +217,40 @@ class DemoWorld:
             self.server.kill()
             self.server.wait()
 
+    def kill_all_but_work(self) -> int:
+        """Kill -9 the server and every agent, and nothing else. Return how many that was."""
+        found = [p for p in _processes(str(self.root)) if _is_agent(p)]
+        self.killed_names = [name for name, agent in self.agents.items() if agent.poll() is None]
+        ours = {self.agents[name].pid for name in self.killed_names}
+        self.machine_agents = [AgentProcess.of(p) for p in found if p.pid not in ours]
+        self.kill_server()
+        for process in found:
+            _signal(process, signal.SIGKILL)
+        psutil.wait_procs(found, timeout=5)
+        for agent in self.agents.values():
+            agent.poll()
+        return len(found) + 1
+
+    def start_all_again(self) -> None:
+        """Start the server and every agent that `kill_all_but_work` has killed.
+
+        The machines of the provider `local` have nobody who starts their agents after a crash, as
+        a unit of systemd would; here we do.
+        """
+        self.start_server()
+        for name in self.killed_names:
+            self.start_agent(name, pool=KIOSK if name.startswith(KIOSK) else "studio")
+        with (self.root / "machines.log").open("ab") as log:
+            for one in self.machine_agents:
+                self.started_again.append(one.start(log))
+
     def kill_box(self, name: str) -> int:
         """Kill -9 everything of one own box: agent, supervisors, encoders. Return how many."""
         return self._kill(str(self.root / name))
 
     def kill_machine(self, machine_id: str) -> int:
         """Kill -9 everything of one machine of the provider `local`. Return how many."""
+        self.killed_machines.add(machine_id)
         return self._kill(machine_id)
 
     def _kill(self, mark: str) -> int:
@@ -160,15 +279,19 @@ class DemoWorld:
             if "ffmpeg" in _name(process)
         }
 
+    def count_encoders_of(self, name: str) -> int:
+        """Count the encoders that run on one own box."""
+        found = _processes(str(self.root / name))
+        return sum("ffmpeg" in _name(process) for process in found)
+
     def processes_left(self) -> list[str]:
         """Return a line for each process of the demo that still runs."""
         return [f"{process.pid} {_name(process)}" for process in _processes(str(self.root))]
 
     def machines_left(self) -> list[str]:
-        """Return the machines of the provider `local` that still have a folder."""
-        return sorted(
-            Path(path).name for path in glob("**/machines/*/", root_dir=self.root, recursive=True)
-        )
+        """Return the machines of the provider `local` that have a folder; not those we killed."""
+        found = glob("**/machines/*/", root_dir=self.root, recursive=True)
+        return sorted({Path(path).name for path in found} - self.killed_machines)
 
     def interrupt(self, process: subprocess.Popen[bytes] | None, seconds: float) -> bool:
         """Send Ctrl-C to one of ours and wait; say whether it ended in time with exit code 0."""
@@ -190,10 +313,48 @@ class DemoWorld:
         """Kill whatever is left, and remove the folder unless it is to be looked at."""
         self.kill_server()
         self._kill(str(self.root))
-        for agent in self.agents.values():
+        for agent in [*self.agents.values(), *self.started_again]:
             agent.wait()
         if not is_kept:
             shutil.rmtree(self.root, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class AgentProcess:
+    """How an agent of a machine was started."""
+
+    name: str
+    argv: list[str]
+    environment: dict[str, str]
+    folder: str
+
+    @classmethod
+    def of(cls, process: psutil.Process) -> AgentProcess:
+        """Read it from a process."""
+        environment = process.environ()
+        name = environment.get(MACHINE_MARK, str(process.pid))
+        return cls(name, process.cmdline(), environment, process.cwd())
+
+    def start(self, log: BinaryIO) -> subprocess.Popen[bytes]:
+        """Start it again, just so."""
+        return subprocess.Popen(
+            self.argv,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=self.environment,
+            cwd=self.folder,
+            start_new_session=True,
+        )
+
+
+def _is_agent(process: psutil.Process) -> bool:
+    """Say whether a process is an agent: not the server, no supervisor and no work."""
+    try:
+        argv = process.cmdline()
+    except psutil.Error:
+        return False
+    return AGENT_MODULE in argv or (wall.__name__ in argv and "agent" in argv)
 
 
 def _free_port() -> int:

@@ -16,6 +16,7 @@ from hostler.core.absorb import (
     configuration,
     growth,
     leases,
+    maintenance,
     nodes,
     outcomes,
     receipts,
@@ -39,6 +40,7 @@ from hostler.core.inputs import (
     DrainNode,
     EndOrphan,
     ExtendLease,
+    FenceLimitKept,
     FullScan,
     HeartbeatLease,
     InventoryReported,
@@ -51,12 +53,12 @@ from hostler.core.inputs import (
     RevokeToken,
     ServerStarted,
     SilenceNoticed,
-    StartJob,
     SteerRollout,
-    StopJob,
     SubmitBundle,
     UncordonNode,
 )
+from hostler.core.job_inputs import ConfigureJob, StartJob, StopJob
+from hostler.core.maintenance_inputs import AddMaintenance, RemoveMaintenance
 from hostler.core.txn import Txn
 
 
@@ -98,6 +100,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
             bundles.start_job(txn, one)
         case StopJob():
             bundles.stop_job(txn, one)
+        case ConfigureJob():
+            bundles.configure_job(txn, one)
         case ResetBundle():
             bundles.reset(txn, one)
         case SteerRollout():
@@ -110,6 +114,10 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
             nodes.uncordon(txn, one)
         case DrainNode():
             nodes.drain(txn, one)
+        case AddMaintenance():
+            maintenance.add(txn, one)
+        case RemoveMaintenance():
+            maintenance.remove(txn, one)
         case EndOrphan():
             nodes.end_orphan(txn, one)
         case RetryGrowth():
@@ -132,6 +140,8 @@ def _absorb(txn: Txn, one: AnyInput) -> None:  # noqa: C901, PLR0915  # one arm 
             agents.notice(txn, one)
         case AllocationReported():
             agents.allocation(txn, one)
+        case FenceLimitKept():
+            agents.fence_limit(txn, one)
         case SilenceNoticed():
             agents.silence(txn, one)
         case ContactResumed():

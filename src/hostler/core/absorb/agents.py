@@ -13,6 +13,7 @@ from hostler.core.inputs import (
     AgentSaidHello,
     AllocationReported,
     ContactResumed,
+    FenceLimitKept,
     InventoryReported,
     JoinAgent,
     NoticeReported,
@@ -224,6 +225,13 @@ def silence(txn: Txn, one: SilenceNoticed) -> None:
         silent_since_at_ms=since_at_ms,
         is_link_down=node.is_link_down or one.is_link_down,
     )
+
+
+def fence_limit(txn: Txn, one: FenceLimitKept) -> None:
+    """Remember how long a node's agent may go on after it was cut off."""
+    node = txn.fleet.nodes.get(one.node_id)
+    if node is not None and node.phase is not NodePhase.RETIRED:
+        txn.change(node, fence_after_ms=one.fence_after_ms)
 
 
 def contact(txn: Txn, one: ContactResumed) -> None:

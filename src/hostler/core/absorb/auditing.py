@@ -19,6 +19,7 @@ from hostler.core.inputs import (
     JoinAgent,
     ReleaseLease,
 )
+from hostler.core.maintenance_inputs import AddMaintenance
 from hostler.core.replies import Accepted
 from hostler.core.txn import Txn
 from hostler.model import AuditEntry, Counter, Receipt
@@ -40,12 +41,17 @@ _NOUNS: Final = {
     "lease_id": "lease",
     "token_id": "token",
     "pool": "pool",
+    "maintenance_name": "maintenance",
 }
 
-_MADE: Final[dict[type[Request], str]] = {CreateToken: "token", JoinAgent: "node"}
+_MADE: Final[dict[type[Request], str]] = {
+    AddMaintenance: "maintenance",
+    CreateToken: "token",
+    JoinAgent: "node",
+}
 """What the answer to a request names, where the request itself does not."""
 
-_UNTOLD: Final = frozenset((*Request.__struct_fields__, *_NOUNS, "sha256", "is_operator"))
+_UNTOLD: Final = frozenset((*Request.__struct_fields__, *_NOUNS, "sha256", "is_operator", "config"))
 
 
 def before(txn: Txn, one: Request) -> Written | None:

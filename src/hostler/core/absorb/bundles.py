@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from hostler.base.ids import BundleId
 from hostler.core import rollout
 from hostler.core.absorb.time_zones import keep_time_zones
 from hostler.core.admissible import problems_of
 from hostler.core.events import EventKind
-from hostler.core.inputs import DeleteBundle, ResetBundle, StartJob, StopJob, SubmitBundle
+from hostler.core.inputs import DeleteBundle, ResetBundle, SubmitBundle
 from hostler.core.job_config import numbered
+from hostler.core.job_inputs import ConfigureJob, StartJob, StopJob
 from hostler.core.replies import Refused
 from hostler.core.txn import Txn
 from hostler.model import Bundle, Replica
@@ -46,14 +49,7 @@ def submit(txn: Txn, one: SubmitBundle) -> None:
         )
         return
     generation = 0 if known is None else known.generation
-    if one.if_generation not in (None, generation):
-        txn.refuse(
-            one.request_id,
-            "bundle_changed",
-            f"the bundle is at generation {generation}, not {one.if_generation}: look at what has"
-            " changed, and make your change to that",
-            is_conflict=True,
-        )
+    if _has_changed(txn, one, generation):
         return
     keep_time_zones(txn, one.time_zones)
     desired = _desired(txn, one, known)
@@ -69,6 +65,20 @@ def submit(txn: Txn, one: SubmitBundle) -> None:
         generation=desired.generation,
     )
     txn.accept(one.request_id, one.bundle_id)
+
+
+def _has_changed(txn: Txn, one: SubmitBundle | ConfigureJob, generation: int) -> bool:
+    """Refuse a change to what is not there any more; say whether that was so."""
+    if one.if_generation in (None, generation):
+        return False
+    txn.refuse(
+        one.request_id,
+        "bundle_changed",
+        f"the bundle is at generation {generation}, not {one.if_generation}: look at what has"
+        " changed, and make your change to that",
+        is_conflict=True,
+    )
+    return True
 
 
 def _desired(txn: Txn, one: SubmitBundle, known: Bundle | None) -> Bundle:
@@ -164,11 +174,30 @@ def stop_job(txn: Txn, one: StopJob) -> None:
     txn.accept(one.request_id, bundle.bundle_id, is_repeat=is_repeat)
 
 
-def _is_configured(txn: Txn, one: DeleteBundle | StopJob, bundle: Bundle) -> bool:
-    """Refuse to end what the configuration asks for; say whether that was so."""
+def configure_job(txn: Txn, one: ConfigureJob) -> None:
+    """Write down by what one job shall work; by what it works already changes nothing."""
+    job = _job(txn, one)
+    if job is None:
+        return
+    bundle = txn.fleet.bundles[one.bundle_id]
+    if _is_configured(txn, one, bundle) or _has_changed(txn, one, bundle.generation):
+        return
+    generation = bundle.generation + 1
+    jobs = [replace(each, config=one.config) if each is job else each for each in bundle.jobs]
+    desired = replace(bundle, jobs=numbered(jobs, bundle, generation))
+    is_repeat = desired == bundle
+    if not is_repeat:
+        desired = txn.put(replace(desired, generation=generation, submitted_by=one.principal))
+        rollout.note_change(txn, bundle, desired, one.principal)
+        txn.emit(EventKind.BUNDLE_CHANGED, _about(one), generation=generation, job=job.name)
+    txn.accept(one.request_id, one.bundle_id, is_repeat=is_repeat)
+
+
+def _is_configured(txn: Txn, one: DeleteBundle | StopJob | ConfigureJob, bundle: Bundle) -> bool:
+    """Refuse to change what the configuration asks for; say whether that was so."""
     if bundle.service is None:
         return False
-    message = "it is a node service; take it out of the configuration instead"
+    message = "it is a node service; change it in the configuration instead"
     txn.refuse(one.request_id, "service_configured", message, is_conflict=True)
     return True
 
@@ -223,11 +252,11 @@ def _replicas(txn: Txn, bundle: Bundle, job: str | None = None) -> list[Replica]
     return [each for each in found if job is None or each.job == job]
 
 
-def _about(one: StartJob | StopJob) -> dict[str, str]:
+def _about(one: StartJob | StopJob | ConfigureJob) -> dict[str, str]:
     return {"bundle": one.bundle_id, "principal": one.principal}
 
 
-def _job(txn: Txn, one: StartJob | StopJob) -> Job | None:
+def _job(txn: Txn, one: StartJob | StopJob | ConfigureJob) -> Job | None:
     """Return the job of a bundle that is not going, or refuse the request and return `None`."""
     bundle = _bundle(txn, one.request_id, one.bundle_id)
     job = None if bundle is None else bundle.job(one.job)
@@ -238,7 +267,7 @@ def _job(txn: Txn, one: StartJob | StopJob) -> Job | None:
     return None if job is None or _active(txn, one) is None else job
 
 
-def _active(txn: Txn, one: StartJob | StopJob | ResetBundle) -> Bundle | None:
+def _active(txn: Txn, one: StartJob | StopJob | ConfigureJob | ResetBundle) -> Bundle | None:
     """Return a bundle that is not going, or refuse the request and return `None`."""
     bundle = _bundle(txn, one.request_id, one.bundle_id)
     if bundle is not None and bundle.phase is not BundlePhase.ACTIVE:

@@ -19,6 +19,7 @@ from hostler.model import (
     Allocation,
     AuditEntry,
     Budget,
+    Counter,
     Lease,
     Meter,
     Node,
@@ -28,6 +29,7 @@ from hostler.model import (
     Settings,
 )
 from hostler.model.node import Health, NodePhase
+from hostler.model.record import COPIED, FLOOR, NODE_PREFIX
 
 
 def apply_configuration(txn: Txn, one: ApplyConfiguration) -> None:
@@ -75,7 +77,16 @@ def _put_settings(txn: Txn, one: ApplyConfiguration) -> bool:
     if wanted == before:
         return False
     txn.put(replace(wanted, generation=generation + (before is not None)))
+    if before is not None and wanted.fence_after_ms < before.fence_after_ms:
+        _remember_fence_limit(txn, before.fence_after_ms)
     return True
+
+
+def _remember_fence_limit(txn: Txn, fence_after_ms: int) -> None:
+    """Note that agents have authority by a longer limit until they have taken in the new one."""
+    for node in list(txn.fleet.nodes.in_order()):
+        if node.phase is not NodePhase.RETIRED and node.fence_after_ms < fence_after_ms:
+            txn.change(node, fence_after_ms=fence_after_ms)
 
 
 def _put_budgets(txn: Txn, budgets: Iterable[Budget]) -> bool:
@@ -117,6 +128,7 @@ def server_started(txn: Txn, one: ServerStarted) -> None:
     """
     keep_time_zones(txn, one.time_zones)
     fleet = txn.fleet
+    is_restored = _leave_ids_out(txn)
     for phase in (NodePhase.READY, NodePhase.DRAINING):
         for key in fleet.index.nodes_by_phase.keys(phase.value):
             node = fleet.nodes[key]
@@ -126,4 +138,24 @@ def server_started(txn: Txn, one: ServerStarted) -> None:
         txn.change(provider, next_list_at_ms=txn.now_ms)
     outbox.make_all_due(txn)
     txn.touch_all()
-    txn.emit(EventKind.SERVER_STARTED, {}, version=one.version)
+    restored = {"is_restored": True} if is_restored else {}
+    txn.emit(EventKind.SERVER_STARTED, {}, version=one.version, **restored)
+
+
+def _leave_ids_out(txn: Txn) -> bool:
+    """Give out no id again that another server may have, when this store is a copy of its.
+
+    It went on after the backup, and machines, agents and clients may know what it named since. So
+    all numbers go on from the present instant: nobody has given out one for each millisecond.
+    """
+    counters = txn.fleet.counters
+    copied = counters.get(COPIED)
+    if copied is None:
+        return False
+    txn.remove(copied)
+    for name in sorted({*counters.rows, FLOOR, NODE_PREFIX} - {COPIED}):
+        counter = counters.get(name) or Counter(name=name, value=0)
+        value = max(counter.value, txn.now_ms)
+        gaps = (*counter.gaps, (counter.value, value)) if name == NODE_PREFIX else ()
+        txn.put(replace(counter, value=value, gaps=gaps))
+    return True

@@ -41,7 +41,8 @@ def problems_of(fleet: Fleet, one: ApplyConfiguration) -> list[Problem]:
     disruption, zones = one.settings.disruption_budgets, [zone.name for zone in one.time_zones]
     found += problems_of_disruption("settings.disruption_budgets", disruption, zones)
     plans = one.settings.maintenance
-    found += problems_of_maintenance("settings.maintenance", plans, one.pools, zones)
+    added = {each.name for each in fleet.maintenances.in_order() if each.added is not None}
+    found += problems_of_maintenance("settings.maintenance", plans, one.pools, zones, added)
     found += problems_of_budgets(one.budgets, one.pools)
     return found
 

@@ -223,12 +223,11 @@ def _was_ours(txn: Txn, node_id: str | None) -> bool:
         return node_id is not None
     prefix, _, number = node_id.partition("-")
     counter = txn.fleet.counters.get(prefix)
-    return (
-        prefix == "n"
-        and number.isdigit()
-        and counter is not None
-        and (int(number) <= counter.value)
-    )
+    if prefix != "n" or not number.isdigit() or counter is None:
+        return False
+    # What another server has named since the backup that we come from is not ours either.
+    is_in_gap = any(above < int(number) <= upto for above, upto in counter.gaps)
+    return int(number) <= counter.value and not is_in_gap
 
 
 def _ended_at_ms(txn: Txn, provider: str, fact: MachineFact) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from hostler.core.inputs import ApplyConfiguration
+from hostler.core.job_config import numbered
 from hostler.core.services import NodeService
 from hostler.core.txn import Txn
 from hostler.model import Bundle
@@ -40,20 +41,21 @@ def _desired(txn: Txn, service: NodeService, known: Bundle | None, principal: st
             bundle_id=service_bundle_id(service.name),
             pool=service.spec.pools[0],
             fallback_pools=service.spec.pools[1:],
-            jobs=(service.job,),
+            jobs=numbered((service.job,), None, 1),
             replica_count=0,
             service=service.spec,
             phase=BundlePhase.ACTIVE,
             phase_since_at_ms=txn.now_ms,
             submitted_by=principal,
         )
+    generation = known.generation + 1
     desired = replace(
         known,
         pool=service.spec.pools[0],
         fallback_pools=service.spec.pools[1:],
-        jobs=(service.job,),
+        jobs=numbered((service.job,), known, generation),
         service=service.spec,
     )
     if desired == known:
         return known
-    return replace(desired, generation=known.generation + 1, submitted_by=principal)
+    return replace(desired, generation=generation, submitted_by=principal)

@@ -1,8 +1,9 @@
 """Maintaining: empties nodes before a maintenance of theirs, and opens them again after it.
 
-Reads:    settings (the plans), time zones, pools, maintenances, nodes.
-Writes:   maintenances (which coming is next), nodes (closed to leases, cordoned and drained by the
-          beginning, open again), allocations and leases (that they may stay after all).
+Reads:    settings (the plans), time zones, pools, maintenances (plans that were added), nodes.
+Writes:   maintenances (which coming is next; added ones go when they are over), nodes (closed to
+          leases, cordoned and drained by the beginning, open again), allocations and leases (that
+          they may stay after all).
 Sends:    nothing (drain moves the work).
 Keeps:    INV-MAINTENANCE-1 (a node that is to be empty takes nothing new), INV-MAINTENANCE-2.
 Waits on: nothing (that a node is closed is in its record; what is there waits on drain).
@@ -21,7 +22,7 @@ from typing import Final
 
 from hostler.core.events import EventKind
 from hostler.core.leaving import stay
-from hostler.core.maintenance import coming_of, is_about, pools_of
+from hostler.core.maintenance import coming_of, is_about, plan_of, pools_of
 from hostler.core.txn import Txn
 from hostler.model import Maintenance, Node, Pool, Settings, TimeZone
 from hostler.model.maintenance import NodeMaintenance
@@ -56,15 +57,14 @@ def reconcile(txn: Txn) -> None:
 def _keep(txn: Txn, name: str) -> Iterator[str]:
     """Keep the coming of one plan; give the nodes that may be closed or opened for it."""
     fleet = txn.fleet
-    settings, known = fleet.settings, fleet.maintenances.get(name)
-    plans = () if settings is None else settings.maintenance
-    plan = next((each for each in plans if each.name == name), None)
-    if plan is None:
+    plan, known = plan_of(fleet, name), fleet.maintenances.get(name)
+    coming = None if plan is None else coming_of(fleet, plan, known, txn.now_ms)
+    if plan is None or coming is None or (coming.added and coming.from_at_ms is None):
+        # Nobody wants it any more, or it was added for once and is over.
         if known is not None:
             txn.remove(known)
             yield from fleet.index.nodes_maintained.keys("all")
         return
-    coming = coming_of(fleet, plan, known, txn.now_ms)
     was_near = known is not None and known.is_near
     txn.put(coming)
     if was_near:

@@ -16,6 +16,7 @@ from hostler.base.units import (
 )
 from hostler.core.calendar import Instant, instant_of
 from hostler.core.inputs import SubmitBundle
+from hostler.core.job_inputs import ConfigureJob
 from hostler.engine.time_zones import read_time_zones
 from hostler.engine.translate.disruption import budget_zones, disruption_budgets
 from hostler.engine.translate.where import affinities, node_rules, spread_rule
@@ -134,6 +135,30 @@ def timetable_of(document: TimetableDocument, zones: Sequence[TimeZone]) -> Time
     )
 
 
+def configure_job(
+    document: JobConfigDocument,
+    *,
+    bundle_id: str,
+    job: str,
+    if_generation: int | None,
+    request_id: str,
+    principal: str,
+    idempotency_key: str = "",
+    origin: Origin | None = None,
+) -> ConfigureJob:
+    """Read a checked document; an empty one takes the configuration away."""
+    return ConfigureJob(
+        request_id=request_id,
+        principal=principal,
+        idempotency_key=idempotency_key,
+        origin=origin,
+        bundle_id=BundleId(bundle_id),
+        job=job,
+        config=None if document == JobConfigDocument() else job_config(document),
+        if_generation=if_generation,
+    )
+
+
 def _job(document: JobDocument, where: WhereDocument) -> Job:
     return Job(
         name=document.name,
@@ -145,11 +170,14 @@ def _job(document: JobDocument, where: WhereDocument) -> Job:
         node_rules=node_rules(where, document.where),
         affinities=affinities(where, document.where),
         can_overlap=document.overlap == "allowed",
-        config=None if document.config is None else _job_config(document.config),
+        config=job_config(document.config),
     )
 
 
-def _job_config(document: JobConfigDocument) -> JobConfig:
+def job_config(document: JobConfigDocument | None) -> JobConfig | None:
+    """Read what a job works by; the core gives it its number."""
+    if document is None:
+        return None
     return JobConfig(
         values_json=encode(document.values).decode(),
         files=dict(sorted(document.files.items())),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hostler.base.units import duration_ms
 from hostler.core.services import NodeService
-from hostler.engine.translate.bundles import launch, requirement
+from hostler.engine.translate.bundles import job_config, launch, requirement
 from hostler.model.bundle import Job
 from hostler.model.pool import Band
 from hostler.model.service import ServiceLife, ServiceSpec
@@ -20,6 +20,7 @@ def node_service(name: str, document: ServiceDocument) -> NodeService:
         launch=launch(document.run),
         band=Band.GOLD,
         requirement=requirement(document.consumes),
+        config=job_config(document.config),
     )
     spec = ServiceSpec(
         life=ServiceLife(document.life),

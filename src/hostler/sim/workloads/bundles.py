@@ -7,15 +7,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from hostler.base.ids import BundleId
-from hostler.core.inputs import (
-    AnyRequest,
-    DeleteBundle,
-    ResetBundle,
-    StartJob,
-    SteerRollout,
-    StopJob,
-    SubmitBundle,
-)
+from hostler.core.inputs import AnyRequest, DeleteBundle, ResetBundle, SteerRollout, SubmitBundle
+from hostler.core.job_inputs import StartJob, StopJob
 from hostler.model.bundle import (
     Fallback,
     Job,

@@ -4,14 +4,22 @@ Durations, sizes, money and cores are text here, checked and as written. What a 
 records is `engine/translate.py`'s business.
 """
 
-from hostler.wire.documents.bundle import BundleDocument, JobDocument, ReadinessDocument
+from hostler.wire.documents.bundle import (
+    BundleDocument,
+    JobConfigDocument,
+    JobDocument,
+    ReadinessDocument,
+)
 from hostler.wire.documents.config import ConfigDocument, PoolDocument, TierDocument
+from hostler.wire.documents.maintenance import MaintenanceDocument
 from hostler.wire.documents.problem import DocumentProblem, DocumentRejected
 from hostler.wire.documents.reader import (
     Reading,
     check_value,
     read_bundles,
     read_config,
+    read_job_config,
+    read_maintenance,
     require_all,
 )
 from hostler.wire.documents.schema import bundle_schema, config_schema
@@ -38,7 +46,9 @@ __all__ = [
     "DocumentProblem",
     "DocumentRejected",
     "DomainDocument",
+    "JobConfigDocument",
     "JobDocument",
+    "MaintenanceDocument",
     "NodeLabelDocument",
     "PeersDocument",
     "PoolDocument",
@@ -54,6 +64,8 @@ __all__ = [
     "config_schema",
     "read_bundles",
     "read_config",
+    "read_job_config",
+    "read_maintenance",
     "require_all",
     "wish_of",
 ]

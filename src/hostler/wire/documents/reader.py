@@ -8,9 +8,10 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from hostler.wire.documents.bundle import BundleDocument
+from hostler.wire.documents.bundle import BundleDocument, JobConfigDocument
 from hostler.wire.documents.check import Check, type_info
 from hostler.wire.documents.config import ConfigDocument
+from hostler.wire.documents.maintenance import MaintenanceDocument
 from hostler.wire.documents.problem import DocumentProblem, DocumentRejected
 from hostler.wire.documents.rules import rules_of
 from hostler.wire.documents.tree import Plain, Tree, read_trees
@@ -56,8 +57,23 @@ class Reading(Generic[D]):
         return self.document
 
 
+def read_job_config(text: str, source: str = "") -> Reading[JobConfigDocument]:
+    """Read what a job works by, as `config` of a job has it. An empty file is an empty one."""
+    return _reading(_only_tree(text), JobConfigDocument, source)
+
+
+def read_maintenance(text: str, source: str = "") -> Reading[MaintenanceDocument]:
+    """Read one maintenance, as `fleet.maintenance` has several."""
+    return _reading(_only_tree(text), MaintenanceDocument, source)
+
+
 def read_config(text: str, source: str = "") -> Reading[ConfigDocument]:
     """Read a `hostler.yaml`. An empty file is a fleet without pools."""
+    return _reading(_only_tree(text), ConfigDocument, source)
+
+
+def _only_tree(text: str) -> Tree:
+    """Return the tree of a file that has one document, an empty one for an empty file."""
     trees = read_trees(text)
     tree = trees[0]
     if len(trees) > 1 and not tree.problems:
@@ -71,7 +87,7 @@ def read_config(text: str, source: str = "") -> Reading[ConfigDocument]:
         )
     if tree.value is None:
         tree.value = {}
-    return _reading(tree, ConfigDocument, source)
+    return tree
 
 
 def read_bundles(text: str, source: str = "") -> list[Reading[BundleDocument]]:

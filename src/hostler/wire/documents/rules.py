@@ -122,6 +122,10 @@ def rules_of(document: type, fitted: Plain) -> list[DocumentProblem]:
         return list(_config_rules(parts))
     if document is BundleDocument:
         return list(_bundle_rules(parts))
+    if document is MaintenanceDocument:
+        return list(parts.rule("", MaintenanceDocument, _maintenance))
+    if document is JobConfigDocument:
+        return list(parts.rule("", JobConfigDocument, _config))
     return []
 
 
@@ -149,6 +153,7 @@ def _config_rules(parts: _Parts) -> Problems:
         yield from parts.rule(plan, MaintenanceDocument, _maintenance)
     for service in parts.members("services"):
         yield from parts.rule(f"{service}.run", RunDocument, _run)
+        yield from parts.rule(f"{service}.config", JobConfigDocument, _config)
 
 
 def _bundle_rules(parts: _Parts) -> Problems:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hostler.wire.documents.bundle import RunDocument
+from hostler.wire.documents.bundle import JobConfigDocument, RunDocument
 from hostler.wire.documents.text import Duration, Name
 from hostler.wire.documents.work import Capabilities, Document, RequiresDocument
 
@@ -26,6 +26,8 @@ class ServiceDocument(Document, frozen=True, kw_only=True):
     provides: Capabilities = {}
     """What its node has by it, once it is ready."""
     run: RunDocument
+    config: JobConfigDocument | None = None
+    """What each copy works by. When only that changes, they get it in place."""
     patience: Duration = "30s"
     """How long a copy may be away before what needs it moves on, and how long a node may not be
     meant any more before its copy ends."""

@@ -47,6 +47,9 @@ class MaintenanceView(msgspec.Struct, frozen=True, kw_only=True):
     """The same on the wall clock of its time zone."""
     to_local: str
     nodes: list[MaintainedNodeView]
+    added_by: str | None = None
+    """Who has added it; `None`: it is in the configuration."""
+    added_at_ms: int | None = None
 
 
 class MaintenancePage(msgspec.Struct, frozen=True, kw_only=True):
