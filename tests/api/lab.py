@@ -160,6 +160,7 @@ async def begin(
         now_ms=1_780_000_000_000,
         request_id="config",
         principal="test",
+        registry=engine.registry,
     )
     answer = await engine.submit(request)
     assert isinstance(answer, Accepted), answer

@@ -105,18 +105,15 @@ async def test_a_machine_that_stops_answering_is_replaced(
             await eventually_async(is_replaced, what="the node to be replaced")
 
 
-async def test_a_bundle_on_a_machine_without_an_agent_is_told_why_it_cannot(fakes: Lab) -> None:
-    await ready_nodes(fakes)
+async def test_a_bundle_for_machines_without_an_agent_is_refused_with_the_reason(
+    fakes: Lab,
+) -> None:
+    (node,) = await ready_nodes(fakes)
+    assert not node.has_agent
+    bundle = a_bundle("{bundle: b, pool: runners, jobs: [{name: main, run: {argv: [sleep, '9']}}]}")
     async with fakes.client() as client:
-        await client.submit_bundle(
-            a_bundle("{bundle: b, pool: runners, jobs: [{name: main, run: {argv: [sleep, '9']}}]}")
-        )
-
-        async def told() -> bool:
-            found = await client.allocations(bundle="b", include_ended=True)
-            return any("leases, not bundles" in str(one) for one in found)
-
-        await eventually_async(told, what="the reason")
+        with pytest.raises(ClientError, match="take leases and no jobs"):
+            await client.submit_bundle(bundle)
 
 
 async def test_what_runs_is_ended_with_its_lease(fakes: Lab) -> None:
@@ -154,3 +151,18 @@ async def test_a_machine_that_does_not_boot_leaves_what_it_wrote(tmp_path: Path)
         assert node.launch_failure.code == "boot_timeout"
         assert node.boot_log.startswith("token: [redacted]\nno disk\n")
         assert "has not booted yet" in node.boot_log
+
+
+async def test_a_lease_may_say_which_labels_its_node_must_have(fakes: Lab) -> None:
+    (node,) = await ready_nodes(fakes)
+    async with fakes.client() as client:
+        await client.label_node(node.node_id, {"rack": "a"})
+        async with client.lease("runners", selector="rack in (a, b), !slow") as lease:
+            assert lease.node_id == node.node_id
+            view = await client.lease_view(lease.lease_id)
+            assert view.selector == "!slow, rack in (a, b)"
+        for selector, code in (("rack=c", "node_labels"), ("rack=", "selector_invalid")):
+            with pytest.raises(ClientError) as refused:
+                async with client.lease("runners", selector=selector):
+                    pass
+            assert refused.value.code == code

@@ -82,7 +82,7 @@ async def test_what_a_dry_run_has_shown_is_what_is_applied(lab: Lab, client: Cli
         (MORE.replace("fence_after: 20s", "fence_after: 50s"), "fleet.timing.lost_after"),
     ],
 )
-async def test_a_file_with_an_error_changes_nothing(
+async def test_sc_202_a_file_with_an_error_changes_nothing(
     lab: Lab, client: Client, text: str, path: str
 ) -> None:
     write(lab, text)

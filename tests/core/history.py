@@ -23,6 +23,7 @@ from hostler.model.node import NodePhase, NoticeKind
 from hostler.model.pool import Band, Reuse, Rollout, SizeWindow, SpareTarget
 from hostler.model.ready import ReadyCheck
 from hostler.model.rollout import Steering
+from hostler.model.selector import read_selector
 from hostler.model.service import ServiceLife, ServiceSpec
 from hostler.model.settings import BronzeVictims, Preemption, ProviderLimits
 from hostler.model.shape import Capability, CapabilityRequest, Requirement, Shape
@@ -47,6 +48,7 @@ WANTED = (
     Requirement(),
     Requirement(capacity=8),
     Requirement(capabilities=(CapabilityRequest(name="gpu"),)),
+    Requirement(node_labels=read_selector("rack")),
 )
 SHAPES = (SMALL, LARGE, Shape(capacity=6), Shape())
 SERVICES = (
@@ -126,6 +128,7 @@ class History:
             *(self._join for _ in range(2)),
             self._late,
             self._notice,
+            self._label,
             self._process,
             self._configuration,
         )
@@ -259,6 +262,8 @@ class History:
         elastic = an_elastic_tier(
             node_count_max=self.one_of((1, 2, 5)),
             options_json=self.one_of(("{}", "{}", '{"image":"new"}')),
+            has_agents=self.one_of((True, True, True, False)),
+            labels=self.one_of(({}, {}, {"rack": "a"})),
         )
         fixed = a_fixed_tier(
             provider=self.one_of(("", "local")), price_microusd_per_hour=self.one_of((0, 70_000))
@@ -441,6 +446,10 @@ class History:
         return given.AllocationReported(
             node_id=self.fleet.allocations[key].node_id, fact=self._fact(key)
         )
+
+    def _label(self) -> given.AnyInput:
+        labels = self.one_of(({"rack": "a"}, {"rack": ""}))
+        return given.LabelNode(node_id=self._node_id(), labels=labels, **self._who())
 
     def _notice(self) -> given.AnyInput:
         return given.NoticeReported(

@@ -16,7 +16,9 @@ from tests.providers.docker_lab import DockerLab, with_silence
 
 
 @pytest.mark.slow
-async def test_a_container_ends_itself_when_its_server_is_silent(docker_lab: DockerLab) -> None:
+async def test_sc_205_a_container_ends_itself_when_its_server_is_silent(
+    docker_lab: DockerLab,
+) -> None:
     """L23; then S-205: what has ended is listed until it is removed."""
     provider = await docker_lab.open()
     machine = await provider.launch(with_silence(docker_lab.request("n-1/launch/1"), 1_000))
@@ -49,7 +51,7 @@ async def test_a_probe_puts_the_end_off(docker_lab: DockerLab) -> None:
 
 
 @pytest.mark.slow
-async def test_limits_and_labels_of_a_container_are_as_asked(docker_lab: DockerLab) -> None:
+async def test_sc_199_limits_and_labels_of_a_container_are_as_asked(docker_lab: DockerLab) -> None:
     """S-242: labels of the operator do not change whose a container is."""
     provider = await docker_lab.open()
     options = docker_lab.options(labels={"team": "video"}, env={"GREETING": "hello"})

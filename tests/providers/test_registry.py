@@ -38,7 +38,7 @@ async def test_a_provider_is_opened_once_in_a_folder_of_its_own(
     assert registry.opened("local", "f-ours") is not local
 
 
-def test_an_unknown_name_is_answered_with_the_nearest(registry: Registry) -> None:
+def test_sc_200_sc_201_an_unknown_name_is_answered_with_the_nearest(registry: Registry) -> None:
     with pytest.raises(RequestInvalid, match="did you mean local") as refused:
         registry.kind("locl")
     assert refused.value.fields["known"] == "docker, fake, local, ssh"
@@ -89,7 +89,7 @@ def a_broken_import() -> None:
 @pytest.mark.parametrize(
     ("version", "match"), [(0, "upgrade its package"), (99, "upgrade Hostler")]
 )
-def test_a_provider_of_another_version_is_refused_and_breaks_no_other(
+def test_sc_201_a_provider_of_another_version_is_refused_and_breaks_no_other(
     registry: Registry, monkeypatch: pytest.MonkeyPatch, version: int, match: str
 ) -> None:
     kind = msgspec.structs.replace(fake_provider_kind(FakeCloud()), api_version=version)

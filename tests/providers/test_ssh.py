@@ -234,3 +234,24 @@ def _clean_user(home: Path) -> None:
     finally:
         hidden.kill()
         hidden.wait()
+
+
+async def test_sc_198_sc_266_only_the_right_words_are_an_answer(
+    ssh_lab: SshLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a host that exits 0 but prints something else, then not-ok; exit 255 gives not-ok with
+    255 in the reason."""
+    provider = await ssh_lab.open()
+    machine = await provider.launch(ssh_lab.request("n-1/launch/1"))
+    found = await provider.probe(machine.machine_id)
+    assert found.work_folder.endswith(machine.machine_id)
+    for answer, told in (((0, "/x\nWelcome\nready\n"), "Welcome"), ((255, ""), "255")):
+
+        async def say(*_: object, answer: tuple[int, str] = answer) -> tuple[int, str]:
+            return answer
+
+        with monkeypatch.context() as patch:
+            patch.setattr(provider, "_run", say)
+            with pytest.raises(CapacityUnavailable) as refused:
+                await provider.probe(machine.machine_id)
+        assert told in str(refused.value.fields)

@@ -168,3 +168,22 @@ async def test_the_wal_stays_bounded(tmp_path: Path) -> None:
         await store.commit(Commit(revision, 0, 0, [Change("node", "n-1", os.urandom(256 << 10))]))
     assert wal_bytes(tmp_path) <= 16 << 20
     await store.close()
+
+
+async def test_sc_189_cost(tmp_path: Path) -> None:
+    """Given 5,000 rows, when one more is written, then the bytes written do not grow with the
+    number of rows."""
+    written: list[int] = []
+    for count in (50, 5_000):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        store, _ = await store_with_a_commit(folder)
+        rows = [Change("node", f"n-{number:06}", os.urandom(200)) for number in range(count)]
+        await store.commit(Commit(2, 0, 0, rows))
+        await store.close()
+        store = await SqliteStore.open(folder / "hostler.db")
+        await store.load()
+        await store.commit(Commit(3, 0, 0, [Change("node", "n-one-more", os.urandom(200))]))
+        written.append(wal_bytes(folder))
+        await store.close()
+    assert written[1] <= 2 * written[0]

@@ -135,6 +135,7 @@ class Configuration(ABC):
             request_id=request_id,
             principal=principal,
             origin=origin,
+            registry=engine.registry,
         )
 
     async def reload_on_signal(self, engine: Engine, request_id: str) -> None:

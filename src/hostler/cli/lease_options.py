@@ -31,6 +31,14 @@ NeedsOption: TypeAlias = Annotated[
         " repeatable.",
     ),
 ]
+SelectorOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--selector",
+        metavar="RULES",
+        help="Labels that its node must have: 'rack=a, zone in (x, y), gpu, !slow, tenant!=acme'.",
+    ),
+]
 NearOption: TypeAlias = Annotated[
     str | None,
     typer.Option("--near", metavar="NODE|LEASE", help="Prefer a node, or that of a former lease."),
@@ -56,6 +64,7 @@ LabelOption: TypeAlias = Annotated[
 def wishes(
     *,
     needs: Sequence[str] | None = None,
+    selector: str = "",
     near: str | None = None,
     near_wait: str = "0",
     near_only: bool = False,
@@ -73,6 +82,7 @@ def wishes(
     is_lease = near is not None and near.removeprefix("lease/").startswith("l-")
     return {
         "requires": requirement(needs or ()),
+        "selector": selector,
         "affinity_node_id": None if near is None or is_lease else near.removeprefix("node/"),
         "affinity_lease_id": near.removeprefix("lease/") if near and is_lease else None,
         "affinity_wait_ms": 0 if near_wait == "0" else duration_ms(near_wait),

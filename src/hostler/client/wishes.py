@@ -14,6 +14,7 @@ class LeaseWishes(TypedDict, total=False):
     Attributes:
         key: Fairness key: keys take turns, and share the pool's cap. Else the caller's name.
         requires: Capacity, cores, memory and capabilities that a slot must have.
+        selector: Which labels its node must have: `rack=a, zone in (x, y), gpu, !slow`.
         labels: For those who look at it later.
         priority: One more is worth the pool's `line_step` in line.
         affinity_node_id: A node to prefer.
@@ -29,6 +30,7 @@ class LeaseWishes(TypedDict, total=False):
 
     key: str
     requires: RequirementView
+    selector: str
     labels: dict[str, str]
     priority: int
     affinity_node_id: str | None

@@ -108,6 +108,10 @@ def _pool_problems(fleet: Fleet, one: SubmitBundle) -> Iterator[Problem]:
             message = f"the pool {name} has left the configuration and takes no new work"
             yield _problem(path, "pool_disabled", message)
         seen.add(name)
+    pools = [fleet.pools[name] for _, name in named if name in fleet.pools]
+    if pools and not any(tier.has_agents for pool in pools for tier in pool.tiers):
+        told = "the machines of its providers run no agent of ours: they take leases and no jobs"
+        yield _problem("pool", "no_agents", told)
 
 
 def _job_problems(fleet: Fleet, one: SubmitBundle) -> Iterator[Problem]:
@@ -133,7 +137,8 @@ def _job_problems(fleet: Fleet, one: SubmitBundle) -> Iterator[Problem]:
 
 def _tiers(fleet: Fleet, one: SubmitBundle) -> list[Tier]:
     pools = [fleet.pools.get(name) for name in (one.pool, *one.fallback_pools)]
-    return [tier for pool in pools if pool is not None for tier in pool.tiers]
+    tiers = [tier for pool in pools if pool is not None for tier in pool.tiers]
+    return [tier for tier in tiers if tier.has_agents]
 
 
 def _hopes(path: str, requirement: Requirement, tiers: Sequence[Tier]) -> Iterator[Problem]:

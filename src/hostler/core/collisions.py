@@ -119,10 +119,10 @@ def _supply(fleet: Fleet, pool: Pool) -> Counter[str]:
     supply: Counter[str] = Counter()
     for key in fleet.index.nodes_by_pool.keys(pool.name):
         node = fleet.nodes[key]
-        if node.cordon is None and node.retire_reason is None:
+        if node.cordon is None and node.retire_reason is None and node.has_agent:
             supply.update(dict(_parts(node.shape)))
     for tier in pool.tiers:
-        if tier.kind is not TierKind.ELASTIC or not tier.offers:
+        if tier.kind is not TierKind.ELASTIC or not tier.offers or not tier.has_agents:
             continue
         left = tier.node_count_max - fleet.index.nodes_by_tier.count(tier_key(pool.name, tier.name))
         most: dict[str, int] = {}

@@ -60,6 +60,7 @@ def request_node(
             price_microusd_per_hour=offer.price_microusd_per_hour,
             shape=offer.shape,
             provided=offer.provided,
+            has_agent=tier.has_agents,
             phase=NodePhase.REQUESTED,
             phase_since_at_ms=txn.now_ms,
             created_at_ms=txn.now_ms,
@@ -195,10 +196,10 @@ def request_for(
     """
     reason = Reason.NO_CAPACITY
     for tier in pool.tiers:
-        if tier.kind is not TierKind.ELASTIC:
-            continue
+        if tier.kind is not TierKind.ELASTIC or (spare is not None and not tier.has_agents):
+            continue  # spares are for jobs
         for offer in tier.offers:
-            if misfit(offer.shape, pool.slot_count, requirement) is not None or (
+            if misfit(offer.shape, pool.slot_count, requirement, tier.labels) is not None or (
                 spare is None and is_promise_broken(txn, pool, tier, offer, requirement)
             ):
                 reason = Reason.NO_OFFER_FITS if reason is Reason.NO_CAPACITY else reason

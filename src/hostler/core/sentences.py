@@ -43,6 +43,10 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
         "The node was in quarantine and has one job on trial.",
         "Nothing; when that one is ready, the node takes others. Uncordon it to trust it now.",
     ),
+    Reason.NO_AGENT: (
+        "Its provider's machines run no agent of ours: they take leases, and no jobs.",
+        "Place bundles in a tier whose provider has agents, such as `local`, or let agents join.",
+    ),
     Reason.EXCLUDED_RECENT_FAILURE: (
         "The replica failed here lately, or the node's agent refused it.",
         "Nothing; the node is open to it again after a while.",

@@ -27,9 +27,11 @@ looked at again when needed."""
 
 
 class NodeClass(msgspec.Struct, frozen=True):
-    """Nodes of one pool with equal shapes and slot counts."""
+    """Nodes of one pool and tier with equal shapes, slot counts and labels of their own."""
 
     pool: str
+    tier: str
+    labels: dict[str, str]
     shape: Shape
     slot_count: int
     bucket: str
@@ -60,6 +62,8 @@ class SlotIndex:
         self._class_by_bucket: dict[str, NodeClass] = {}
         self._counts: dict[str, dict[str, int]] = {}
         """Nodes that are not retired, by pool and class."""
+        self._tier_labels: dict[tuple[str, str], dict[str, str]] = {}
+        """By pool and tier, where there are any."""
         self._packed: set[str] = set()
         """Pools that fill their nodes up."""
         self._idle = Line()
@@ -109,12 +113,17 @@ class SlotIndex:
         if new.slot_count > 1:
             self._set_shared(key, pool, None if is_idle else new)
 
-    def update_pool(self, key: str, _old: Pool | None, new: Pool | None) -> None:
-        """Follow one write of a pool: it says which of several nodes go first."""
+    def update_pool(self, key: str, old: Pool | None, new: Pool | None) -> None:
+        """Follow one write of a pool: it says which of several nodes go first, and labels."""
         if new is not None and new.packing is Packing.PACK:
             self._packed.add(key)
         else:
             self._packed.discard(key)
+        for tier in () if old is None else old.tiers:
+            self._tier_labels.pop((key, tier.name), None)
+        for tier in () if new is None else new.tiers:
+            if tier.labels:
+                self._tier_labels[key, tier.name] = tier.labels
 
     def _set_shared(self, key: str, pool: str, node: Node | None) -> None:
         """Let a partly filled node be found by those who may share it, or by nobody."""
@@ -156,10 +165,12 @@ class SlotIndex:
         if node is None or node.phase is NodePhase.RETIRED:
             return
         shape = ready_shape(node)  # a lease begins at once, so what is to come does not help it
-        bucket = f"{node.pool}\x00{node.slot_count}\x00{self._text_of(shape)}"
+        labels = encode(node.labels).decode() if node.labels else ""
+        told = f"{node.tier}\x00{labels}\x00{self._text_of(shape)}"
+        bucket = f"{node.pool}\x00{node.slot_count}\x00{told}"
         found = self._class_by_bucket.get(bucket)
         if found is None:
-            found = NodeClass(node.pool, shape, node.slot_count, bucket)
+            found = NodeClass(node.pool, node.tier, node.labels, shape, node.slot_count, bucket)
             self._class_by_bucket[bucket] = found
         self._class_by_node[key] = found
         self._count(found, 1)
@@ -234,7 +245,11 @@ class SlotIndex:
 
     def _fits(self, bucket: str, requirement: Requirement) -> bool:
         of = self._class_by_bucket[bucket]
-        return misfit(of.shape, of.slot_count, requirement) is None
+        return misfit(of.shape, of.slot_count, requirement, self._labels_of(of)) is None
+
+    def _labels_of(self, of: NodeClass) -> dict[str, str]:
+        """Return the labels of a class of nodes: their own win over those of their tier."""
+        return {**self._tier_labels.get((of.pool, of.tier), {}), **of.labels}
 
     def suits(self, node: Node, lease: Lease) -> bool:
         """Say whether this node has a free slot for such a lease."""
@@ -245,7 +260,10 @@ class SlotIndex:
         return (
             of.pool == lease.pool
             and can_share(node, lease)
-            and misfit(of.shape, of.slot_count, lease.requirement) is None
+            and (
+                lease.requirement == NOTHING_REQUIRED
+                or misfit(of.shape, of.slot_count, lease.requirement, self._labels_of(of)) is None
+            )
         )
 
     def count(self, pool: str) -> int:
@@ -261,10 +279,10 @@ class SlotIndex:
         lines = [self._idle.keys(pool), self._shared.keys(pool)]
         return [key for line in (lines[::-1] if pool in self._packed else lines) for key in line]
 
-    def classes(self, pool: str) -> list[tuple[Shape, int]]:
-        """Return shape and slot count of each class that has a node which is not retired."""
+    def classes(self, pool: str) -> list[tuple[Shape, int, dict[str, str]]]:
+        """Return shape, slot count and labels of each class with a node which is not retired."""
         found = [self._class_by_bucket[bucket] for bucket in self._counts.get(pool, ())]
-        return [(each.shape, each.slot_count) for each in found]
+        return [(each.shape, each.slot_count, self._labels_of(each)) for each in found]
 
 
 def _order(node: Node) -> Order:
@@ -300,6 +318,8 @@ def _is_alike(old: Node, new: Node) -> bool:
         old.shape is new.shape
         and old.services is new.services
         and old.phase is new.phase
+        and old.labels is new.labels
         and old.slot_count == new.slot_count
         and old.pool == new.pool
+        and old.tier == new.tier
     )

@@ -6,6 +6,7 @@ more than it has. A whole node in one slot is the usual case.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hostler.core.provided import with_provided
@@ -41,7 +42,9 @@ def can_share(node: Node, lease: Lease) -> bool:
     return True
 
 
-def misfit(shape: Shape, slot_count: int, requirement: Requirement) -> Reason | None:
+def misfit(
+    shape: Shape, slot_count: int, requirement: Requirement, labels: Mapping[str, str]
+) -> Reason | None:
     """Return the first reason why one slot of such a node cannot serve, or `None` if it can."""
     for need, have, reason in (
         (requirement.capacity, shape.capacity, Reason.CAPACITY),
@@ -56,6 +59,9 @@ def misfit(shape: Shape, slot_count: int, requirement: Requirement) -> Reason | 
         reason_missing = _capability_misfit(shape, slot_count, wanted)
         if reason_missing is not None:
             return reason_missing
+    for rule in requirement.node_labels:
+        if not rule.holds(labels):
+            return Reason.NODE_LABELS
     return None
 
 
@@ -84,12 +90,13 @@ def could_ever_fit(fleet: Fleet, pool: Pool, requirement: Requirement) -> bool:
             if fleet.index.nodes_by_tier.count(f"{pool.name}/{tier.name}") == 0:
                 return True
         elif tier.node_count_max > 0 and any(
-            misfit(offer.shape, pool.slot_count, requirement) is None for offer in tier.offers
+            misfit(offer.shape, pool.slot_count, requirement, tier.labels) is None
+            for offer in tier.offers
         ):
             return True
     coming = provided_in(fleet, pool.name)
     return any(
-        misfit(with_provided(shape, coming)[0], slot_count, requirement)
+        misfit(with_provided(shape, coming)[0], slot_count, requirement, labels)
         in (None, Reason.NOT_REPORTED)
-        for shape, slot_count in fleet.index.nodes_free.classes(pool.name)
+        for shape, slot_count, labels in fleet.index.nodes_free.classes(pool.name)
     )

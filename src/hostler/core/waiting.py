@@ -22,6 +22,7 @@ from hostler.model.node import NodePhase
 from hostler.model.pool import Offer, Tier, TierKind
 from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase
+from hostler.model.selector import selector_text
 
 if TYPE_CHECKING:
     from hostler.core.fleet import Fleet
@@ -120,7 +121,7 @@ def _why_not_growing(fleet: Fleet, pool: Pool, lease: Lease) -> Why:
         offers = [
             offer
             for offer in tier.offers
-            if misfit(offer.shape, pool.slot_count, lease.requirement) is None
+            if misfit(offer.shape, pool.slot_count, lease.requirement, tier.labels) is None
         ]
         if tier.kind is not TierKind.ELASTIC or not offers:
             continue
@@ -131,6 +132,9 @@ def _why_not_growing(fleet: Fleet, pool: Pool, lease: Lease) -> Why:
     for reason in _SOONEST:
         if told := "; ".join(why.detail for why in found if why.reason is reason):
             return Why(reason, told)
+    if lease.requirement.node_labels and not found:
+        told = f"no slot is free on a node with {selector_text(lease.requirement.node_labels)}"
+        return Why(Reason.NODE_LABELS, f"{told}, and no tier launches such nodes")
     return Why(Reason.NO_CAPACITY, f"{_in_use(fleet, pool)}, and no tier launches more")
 
 

@@ -29,13 +29,16 @@ class ConfigCheck(msgspec.Struct, frozen=True, kw_only=True):
 def check_configuration(document: ConfigDocument) -> ConfigCheck:
     """Hold a document against providers, the zone database and the core; touches nothing."""
     clock = SystemClock()
-    found = [*provider_problems(document, Registry(Path(), clock)), *time_zone_problems(document)]
+    registry = Registry(Path(), clock)
+    found = [*provider_problems(document, registry), *time_zone_problems(document)]
     unknown = [one for one in found if one.path.endswith(".provider")]
     problems = [one for one in found if one not in unknown]
     if problems:
         return ConfigCheck(problems=problems, unknown=unknown, next_windows=[])
     now_ms = clock.now_ms()
-    request = apply_configuration(document, now_ms=now_ms, request_id="", principal="")
+    request = apply_configuration(
+        document, now_ms=now_ms, request_id="", principal="", registry=registry
+    )
     fleet = Fleet()
     for zone in request.time_zones:
         fleet.write(zone.KIND, zone.key, zone)

@@ -243,6 +243,8 @@ class Node(Record, frozen=True, kw_only=True):
     """Capabilities in its shape that node services add, and not the machine."""
     services: dict[str, ServiceState] = {}
     """Node services that are, or could be, here, by name."""
+    has_agent: bool = True
+    """False: the server acts in its agent's place, and it takes leases only."""
     is_inventory_reported: bool = False
     phase: NodePhase
     phase_since_at_ms: int

@@ -92,6 +92,8 @@ class Tier(Value, frozen=True, kw_only=True):
     kind: TierKind
     provider: str = ""
     """Who launches and confirms machines. A fixed tier may have none: agents join by themselves."""
+    has_agents: bool = True
+    """False: its provider's machines run no agent of ours, so they take leases and no jobs."""
     reliability: Reliability = Reliability.RELIABLE
     offers: tuple[Offer, ...] = ()
     """Cheapest first; empty in a fixed tier."""

@@ -17,6 +17,7 @@ class Reason(StrEnum):
     DRAINING = "draining"
     QUARANTINED = "quarantined"
     ON_PROBATION = "on_probation"
+    NO_AGENT = "no_agent"
     EXCLUDED_RECENT_FAILURE = "excluded_recent_failure"
     NOT_REPORTED = "not_reported"
     CAPACITY = "capacity"

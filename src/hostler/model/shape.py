@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final, assert_never
 
 from hostler.model.record import Value
+from hostler.model.selector import LabelRule
 
 WHOLE_MILLI: Final = 1_000
 """Thousandths that make a whole unit of a capability."""
@@ -124,6 +125,8 @@ class Requirement(Value, frozen=True, kw_only=True):
     cores_milli: int = 0
     memory_bytes: int = 0
     capabilities: tuple[CapabilityRequest, ...] = ()
+    node_labels: tuple[LabelRule, ...] = ()
+    """Of leases; a job's rules about labels are its node rules."""
 
 
 NOTHING_REQUIRED = Requirement()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from hostler.agent.core.checks import FOLDER as READY_CHECK
 from hostler.agent.core.inputs import (
     AllocationKey,
     FoundAllocation,
@@ -301,15 +302,18 @@ class Machine:
     # -- leased commands ---------------------------------------------------------------------
 
     def begin_leased(self, request_id: str, key: LeaseKey) -> None:
-        """Run a command under a lease."""
+        """Run a command under a lease, or a ready check, which is nobody's."""
         process = LeasedProcess(key.lease_id, key.epoch, request_id, self.machine_id)
         self.leased_by_request[request_id] = (key, process)
-        self.truth.leased_began(process)
+        if key.lease_id == READY_CHECK:
+            self.world.probe("machine.ready_check")
+        else:
+            self.truth.leased_began(process)
 
     def end_leased(self, request_id: str) -> bool:
         """End a command, if it still runs."""
         found = self.leased_by_request.pop(request_id, None)
-        if found is not None:
+        if found is not None and found[0].lease_id != READY_CHECK:
             self.truth.leased_ended(found[1])
         return found is not None
 

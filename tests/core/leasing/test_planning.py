@@ -79,3 +79,18 @@ def test_a_held_lease_is_explained_by_what_ends_it(rental: NewRental) -> None:
     told = explain(world.fleet, going.lease_id)
     assert told is not None
     assert "it ends at 1970-01-01 00:00:30 UTC" in told.summary
+
+
+def test_sc_183_capacity_shows_when_it_is_there_and_for_whom(rental: NewRental) -> None:
+    """Given one who watches for capacity, then none while leased, some on release, none in a drain;
+    with a parked request that takes the worker, none until the last release."""
+    world = rental(a_pool(tiers=OWN), a_node())
+    held = world.acquire()
+    assert not plan(world, timeout_ms=0).can_acquire
+    parked = world.acquire(timeout_ms=900_000)
+    world.release(held)
+    assert not plan(world, timeout_ms=0).can_acquire
+    world.release(world.now(parked))
+    assert plan(world, timeout_ms=0).can_acquire
+    world.ask(DrainNode, node_id=world.now(parked).node_id, deadline_ms=1_000)
+    assert not plan(world, timeout_ms=0).can_acquire

@@ -2,7 +2,10 @@
 
 6.10 is the providers': `tests/providers` (SC-195 and SC-255 are the conformance suite, SC-197 to
 SC-199, SC-205, SC-206 and SC-266 in `test_ssh.py` and `test_docker.py`, SC-200 and SC-201 in
-`test_registry.py`). Of 6.11, what is about tunnels and endpoints (SC-212 to SC-215, SC-219 to
+`test_registry.py`, SC-195 in `test_fake.py`). SC-196 does not apply: machines of `local` have an
+agent and a folder each, and no address. SC-202 is `tests/api/test_reload.py`; SC-256 and SC-265,
+a launch of unknown outcome, are `tests/core/nodes/test_launching.py` and the kills of
+`tests/engine`. Of 6.11, what is about tunnels and endpoints (SC-212 to SC-215, SC-219 to
 SC-222, SC-226, SC-258 to SC-260) and about dispatch of a tracker's issues (SC-210, SC-229) has no
 counterpart. SC-227, consent to share a node, is `test_sharing.py`; SC-228, which ends are poison,
 is `hostler run`'s (`tests/cli`).

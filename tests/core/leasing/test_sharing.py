@@ -32,7 +32,7 @@ def of(world: Rental, key: str, share: Share = Share.ANY, **fields: object) -> L
         (("a", Share.NONE), ("a", Share.SAME_KEY), False),
     ],
 )
-def test_both_sides_must_consent(
+def test_sc_227_both_sides_must_consent(
     rental: NewRental,
     tenant: tuple[str, Share],
     newcomer: tuple[str, Share],

@@ -1,8 +1,8 @@
 """Replacing machines that are out of date or old: a few at a time, and never for nothing.
 
 Of spec/leasing.md 6.5 and 6.8: SC-091, SC-093, SC-114, SC-116, SC-135, SC-160, SC-161, SC-164,
-SC-167, SC-172; trials C04, C05, C07, Q10, T06. SC-162 and SC-163 count builds of a driver object:
-here a provider is opened once a process, and options travel with each launch.
+SC-162, SC-163, SC-167, SC-172; trials C04, C05, C07, Q10, T06. Where SC-162 and SC-163 count builds
+of a driver object: here a provider is opened once a process, and options travel with each launch.
 """
 
 from typing import Any
@@ -103,7 +103,7 @@ def test_a_rollout_whose_machines_do_not_boot_stops_by_itself(stable: NewStable)
     assert "growth_stopped" in world.events()
 
 
-def test_a_change_that_is_taken_back_replaces_nothing_more(stable: NewStable) -> None:
+def test_sc_161_a_change_that_is_taken_back_replaces_nothing_more(stable: NewStable) -> None:
     """As SC-161: what was marked is unmarked."""
     world = stable(a_pool(warm_count=4), *of_old(4))
     world.configure(a_pool(warm_count=4, tiers=(NEW,)))
@@ -296,7 +296,9 @@ def test_s_116_a_desired_idle_is_a_real_buffer(stable: NewStable) -> None:
     assert ready(world) == 4
 
 
-def test_c_05_a_lower_maximum_ends_idle_ones_and_lets_leases_finish(stable: NewStable) -> None:
+def test_c_05_sc_160_a_lower_maximum_ends_idle_ones_and_lets_leases_finish(
+    stable: NewStable,
+) -> None:
     """Trial C05, SC-160: 4 machines (2 leased), maximum to 2: idle ended at once, leased stay."""
     world = stable(a_pool(node_count_max=4), *(a_launched_node(f"n-{n}") for n in range(4)))
     held = [world.acquire() for _ in range(2)]
@@ -314,6 +316,38 @@ def test_c_04_a_lower_target_is_reached(stable: NewStable) -> None:
     world.configure(a_pool(warm_count=1))
     world.advance(300_000)
     assert len(world.in_phase(NodePhase.READY)) == 1
+
+
+def test_sc_162_a_swap_of_the_provider_ends_each_machine_where_it_was_made(
+    stable: NewStable,
+) -> None:
+    """Given an idle worker of driver 1, when the driver changes, then the old worker is destroyed
+    on driver 1 and the next acquire runs on driver 2."""
+    other = an_elastic_tier(provider="other")
+    world = stable(a_pool(warm_count=1), *of_old(1))
+    world.configure(a_pool(warm_count=1, tiers=(other,)))
+    (launch,) = world.commands("launch_machine")
+    assert world.fleet.commands[launch].command.provider == "other"  # type: ignore[union-attr]  # a launch has one
+    world.boot()
+    (stop,) = world.commands("stop_machine")
+    assert world.fleet.commands[stop].command.provider == "fake"  # type: ignore[union-attr]  # a stop has one
+    assert world.node(world.acquire().node_id or "").provider == "other"
+
+
+def test_sc_163_what_makes_no_other_machine_replaces_none(stable: NewStable) -> None:
+    """Given only max changes, then nothing is built anew; changed options of the same kind are
+    followed once; the same options again are not."""
+    world = stable(a_pool(warm_count=1), *of_old(1))
+    world.configure(a_pool(warm_count=1, tiers=(an_elastic_tier(node_count_max=7),)))
+    assert world.commands("launch_machine") == []
+    world.configure(a_pool(warm_count=1, tiers=(NEW,)))
+    world.boot()
+    world.bury()
+    assert [node.version for node in world.in_phase(NodePhase.READY)] == [
+        version_of(NEW, NEW.offers[0])
+    ]
+    world.configure(a_pool(warm_count=1, tiers=(NEW,), idle_ms=1_000_000))
+    assert world.commands("launch_machine") == world.commands("stop_machine") == []
 
 
 # -- remaining life ------------------------------------------------------------------------------

@@ -184,3 +184,22 @@ def test_books_follow_from_records(accounts: NewAccounts, origin: Origin) -> Non
     world.reload_from_store()
     assert (world.machine_ms(), world.usage()) == before
     assert before[0] == 12_345
+
+
+def test_sc_248_two_meters(accounts: NewAccounts) -> None:
+    """Given a machine existing from 0 to 1,000 s with leases 100 to 400 and 200 to 400, then 1,000
+    machine-seconds and 500 lease-seconds are recorded."""
+    node = a_node(
+        slot_count=2, tier="cloud", provider="fake", origin=Origin.LAUNCHED, started_at_ms=0
+    )
+    world = accounts(a_pool(slot_count=2, idle_ms=600 * SECONDS), BIG, node)
+    world.advance(100 * SECONDS)
+    first = world.acquire()
+    world.advance(200 * SECONDS)
+    second = world.acquire()
+    world.advance(400 * SECONDS)
+    world.release(first)
+    world.release(second)
+    world.advance(1_000 * SECONDS)
+    assert world.held_ms() == 500 * SECONDS
+    assert world.machine_ms() == 1_000 * SECONDS

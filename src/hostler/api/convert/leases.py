@@ -11,6 +11,7 @@ from hostler.core.lease_planning import LeasePlan
 from hostler.core.waiting import why_waiting
 from hostler.model import Lease
 from hostler.model.lease import LeasePhase
+from hostler.model.selector import selector_text
 from hostler.model.shape import NOTHING_REQUIRED
 from hostler.model.spend import UNITS_PER_MICRO
 from hostler.wire.http import LeasePlanView, LeaseView, RequirementView
@@ -28,6 +29,7 @@ def lease(record: Lease, now_ms: int, position: int | None = None) -> LeaseView:
         holder=record.holder,
         key=record.fairness_key,
         requires=_NOTHING if needs_nothing else requirement(record.requirement),
+        selector=selector_text(record.requirement.node_labels),
         labels=record.labels,
         priority=record.priority,
         affinity_node_id=record.affinity_node_id,

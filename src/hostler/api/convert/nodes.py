@@ -185,6 +185,7 @@ def node(fleet: Fleet, record: Node, *, is_connected: bool) -> NodeView:
         price_microusd_per_hour=record.price_microusd_per_hour,
         shape=shape(record.shape),
         is_inventory_reported=record.is_inventory_reported,
+        has_agent=record.has_agent,
         phase=record.phase,
         phase_since_at_ms=record.phase_since_at_ms,
         created_at_ms=record.created_at_ms,

@@ -30,6 +30,7 @@ from hostler.core.lease_planning import plan_lease
 from hostler.model import Lease
 from hostler.model.lease import LeaseOutcome, LeasePhase, Share
 from hostler.model.record import Record
+from hostler.model.selector import read_selector
 from hostler.model.token import Role
 from hostler.wire.http import (
     WAIT_MS_MAX,
@@ -122,7 +123,9 @@ def _acquire(request: HttpRequest, caller: Caller, asked: AcquireRequest) -> Acq
     return AcquireLease(
         pool=asked.pool,
         fairness_key=asked.key,
-        requirement=required(asked.requires),
+        requirement=replace(required(asked.requires), node_labels=read_selector(asked.selector))
+        if asked.selector
+        else required(asked.requires),
         labels=asked.labels,
         priority=asked.priority,
         affinity_node_id=None if node_id is None else NodeId(node_id),

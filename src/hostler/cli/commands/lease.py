@@ -17,6 +17,7 @@ from hostler.cli.lease_options import (
     NearOption,
     NearWaitOption,
     NeedsOption,
+    SelectorOption,
     ShareChoice,
     ShareOption,
     wishes,
@@ -88,6 +89,7 @@ def acquire(
         ),
     ] = None,
     needs: NeedsOption = None,
+    selector: SelectorOption = "",
     near: NearOption = None,
     near_wait: NearWaitOption = "0",
     near_only: NearOnlyOption = False,
@@ -105,6 +107,7 @@ def acquire(
 
     wanted = wishes(
         needs=needs,
+        selector=selector,
         near=near,
         near_wait=near_wait,
         near_only=near_only,
@@ -137,6 +140,7 @@ def hold(
     timeout: TimeoutOption = "1m",
     priority: PriorityOption = 0,
     needs: NeedsOption = None,
+    selector: SelectorOption = "",
     near: NearOption = None,
     near_wait: NearWaitOption = "0",
     near_only: NearOnlyOption = False,
@@ -151,6 +155,7 @@ def hold(
 
     wanted = wishes(
         needs=needs,
+        selector=selector,
         near=near,
         near_wait=near_wait,
         near_only=near_only,

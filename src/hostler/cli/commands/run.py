@@ -15,6 +15,7 @@ from hostler.cli.lease_options import (
     NearOption,
     NearWaitOption,
     NeedsOption,
+    SelectorOption,
     ShareChoice,
     ShareOption,
     wishes,
@@ -62,6 +63,7 @@ def run(
     ] = "1m",
     priority: Annotated[int, typer.Option("--priority", help="Higher goes first.")] = 0,
     needs: NeedsOption = None,
+    selector: SelectorOption = "",
     near: NearOption = None,
     near_wait: NearWaitOption = "0",
     near_only: NearOnlyOption = False,
@@ -101,6 +103,7 @@ def run(
             priority=priority,
             wanted=wishes(
                 needs=needs,
+                selector=selector,
                 near=near,
                 near_wait=near_wait,
                 near_only=near_only,

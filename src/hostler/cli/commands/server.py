@@ -278,6 +278,7 @@ async def _configure(engine: Engine, options: Options) -> None:
             now_ms=engine.clock.now_ms(),
             request_id=new_request_id(),
             principal="server",
+            registry=engine.registry,
         )
     )
     if isinstance(result, Refused):

@@ -14,6 +14,7 @@ from hostler.core.txn import Txn
 from hostler.model import Lease, Pool, Receipt
 from hostler.model.lease import LeaseOutcome, LeasePhase
 from hostler.model.reason import Reason
+from hostler.model.selector import selector_text
 from hostler.model.shape import NOTHING_REQUIRED, Requirement
 
 
@@ -181,6 +182,13 @@ def _hopeless(txn: Txn, one: AcquireLease, pool: Pool) -> Refused | None:
     """
     index = txn.fleet.index
     if one.requirement != NOTHING_REQUIRED and not could_ever_fit(txn.fleet, pool, one.requirement):
+        rules = one.requirement.node_labels
+        if rules and could_ever_fit(txn.fleet, pool, replace(one.requirement, node_labels=())):
+            return Refused(
+                code=Reason.NODE_LABELS.value,
+                message=f"no node of pool {pool.name} that could serve has labels that match"
+                f" {selector_text(rules)}, nor has a tier that launches such nodes",
+            )
         return Refused(
             code=Reason.UNSATISFIABLE.value,
             message=f"no slot of any node or offer of pool {pool.name} could ever serve this"

@@ -22,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from hostler.base.units import format_duration
 from hostler.core import limits
 from hostler.core.budgets import hold_back, lease_refusal, pools_about
@@ -204,7 +206,8 @@ def _refuse_unsatisfiable(txn: Txn, name: str) -> None:
     hopeless = [
         requirement
         for requirement in fleet.index.leases_waiting.requirements(name)
-        if not could_ever_fit(fleet, pool, requirement)
+        # Labels come and go by an operator's word: who waits for them goes on waiting.
+        if not could_ever_fit(fleet, pool, replace(requirement, node_labels=()))
     ]
     if not hopeless:
         return

@@ -71,7 +71,7 @@ def _judge_all(txn: Txn, pool: Pool) -> None:
         if tier.kind is TierKind.ELASTIC
         for offer in tier.offers
     }
-    tiers = {tier.name for tier in pool.tiers}
+    tiers = {tier.name: tier for tier in pool.tiers}
     for key in txn.fleet.index.nodes_by_pool.keys(pool.name):
         node = txn.fleet.nodes[key]
         if node.origin is not Origin.LAUNCHED or node.phase in _OVER:
@@ -82,7 +82,10 @@ def _judge_all(txn: Txn, pool: Pool) -> None:
         elif node.version and node.version != versions.get((node.tier, node.offer)):
             reason = RetireReason.OUTDATED
         times = aging.times_of(pool, node.node_id, node.created_at_ms)
-        node = txn.change(node, replace_reason=reason, is_aging=False, **times)
+        tier = tiers.get(node.tier)
+        is_of_tier = tier is not None and tier.provider == node.provider
+        has_agent = tier.has_agents if tier is not None and is_of_tier else node.has_agent
+        node = txn.change(node, replace_reason=reason, is_aging=False, has_agent=has_agent, **times)
         _judge_age(txn, node)
 
 

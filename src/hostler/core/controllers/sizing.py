@@ -130,7 +130,7 @@ def _claim(
     """Count how many of the nodes on their way will serve, and let nobody else count on them."""
     left = count
     for tier, offer in _offers(pool):
-        if left <= 0 or misfit(offer.shape, pool.slot_count, requirement) is not None:
+        if left <= 0 or misfit(offer.shape, pool.slot_count, requirement, tier.labels) is not None:
             continue
         key = offer_key(pool.name, tier.name, offer.name)
         taken = min(left, txn.fleet.index.nodes_incoming.count(key) - claimed.get(key, 0))
@@ -217,10 +217,12 @@ def _spares_of(txn: Txn, pool: Pool, band: Band | None) -> list[Node]:
 
 def _designate(txn: Txn, pool: Pool, target: SpareTarget, count: int) -> int:
     """Make idle nodes spares: machines that cost nothing more first, then the longest idle."""
-    for node in sorted(_of_use(txn, pool, Use.WARM), key=_spare_order)[:count]:
+    fitting = [node for node in _of_use(txn, pool, Use.WARM) if node.has_agent]
+    chosen = sorted(fitting, key=_spare_order)[:count]
+    for node in chosen:
         txn.change(node, is_spare=True, spare_band=target.band)
         txn.emit(EventKind.SPARE_DESIGNATED, {"node": node.node_id, "pool": pool.name})
-    return count
+    return len(chosen)
 
 
 def _spare_order(node: Node) -> tuple[bool, int, str]:

@@ -39,6 +39,8 @@ def tier_refusal(demand: Demand, pool: Pool, tier: Tier) -> Reason | None:
     """Return why no machine of a tier would do, whatever its size; `None` when one might."""
     if tier.kind is not TierKind.ELASTIC:
         return Reason.NO_CAPACITY
+    if not tier.has_agents:
+        return Reason.NO_AGENT
     if demand.is_reliable_required and not any(_is_reliable(tier, each) for each in tier.offers):
         return Reason.RELIABILITY
     place = domains_of_new(pool, tier)

@@ -53,6 +53,7 @@ FILTERS: Final = (
     Reason.DRAINING,
     Reason.QUARANTINED,
     Reason.ON_PROBATION,
+    Reason.NO_AGENT,
     Reason.EXCLUDED_RECENT_FAILURE,
     Reason.NOT_REPORTED,
     Reason.CAPACITY,
@@ -79,7 +80,7 @@ FILTERS: Final = (
 )
 """Every reason that a filter gives, in the order in which they are tried."""
 
-STANDINGS: Final = FILTERS[:6]
+STANDINGS: Final = FILTERS[:7]
 """Reasons that hold for everybody alike, because the node takes nothing new."""
 
 PARTICULAR: Final = frozenset(
@@ -144,6 +145,8 @@ def standing_of(node: Node) -> tuple[Reason, ...]:
             reasons.append(Reason.QUARANTINED)
         elif quarantine.trial_id is not None:
             reasons.append(Reason.ON_PROBATION)
+    if not node.has_agent:
+        reasons.append(Reason.NO_AGENT)
     return tuple(reasons)
 
 

@@ -91,7 +91,7 @@ def open_domains_of(
                 known = kept[kind] = OpenDomains(columns, kind)
             known.refresh()
             found.update(known.counts)
-            if tier.kind is TierKind.ELASTIC and tier.reliability in wanted:
+            if tier.has_agents and tier.kind is TierKind.ELASTIC and tier.reliability in wanted:
                 for offer in tier.offers:
                     new = domains_of_new(pool, tier, offer)
                     if not broken_node_rules(node_rules, new, is_required=True):

@@ -78,6 +78,7 @@ WAITS: Final = (
     Reason.NODE_LABELS,
     Reason.NODE_EXCLUDED,
     Reason.OFFER_NOT_ALLOWED,
+    Reason.NO_AGENT,
     Reason.POOL_DISABLED,
     Reason.POOL_NOT_CONFIGURED,
 )

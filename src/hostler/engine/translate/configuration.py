@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 
 import msgspec
 
 from hostler.base.encoding import encode
+from hostler.base.errors import HostlerError
 from hostler.base.units import (
     cores_milli,
     duration_ms,
@@ -121,8 +123,13 @@ def apply_configuration(
     principal: str,
     idempotency_key: str = "",
     origin: Origin | None = None,
+    registry: Registry | None = None,
 ) -> ApplyConfiguration:
-    """Read a checked document. An id is made up if it has none; the core uses it once only."""
+    """Read a checked document. An id is made up if it has none; the core uses it once only.
+
+    The registry tells which providers' machines run no agent of ours; without one all do.
+    """
+    agentless = frozenset[str]() if registry is None else _agentless(document, registry)
     return ApplyConfiguration(
         request_id=request_id,
         principal=principal,
@@ -130,7 +137,7 @@ def apply_configuration(
         origin=origin,
         fleet_id=document.fleet.id or new_fleet_id(),
         settings=_settings(document.fleet, now_ms),
-        pools=tuple(_pool(name, pool) for name, pool in sorted(document.pools.items())),
+        pools=tuple(_pool(name, pool, agentless) for name, pool in sorted(document.pools.items())),
         services=tuple(
             node_service(name, each) for name, each in sorted(document.services.items())
         ),
@@ -254,10 +261,21 @@ def _preemption(document: PreemptionDocument) -> Preemption:
     )
 
 
-def _pool(name: str, document: PoolDocument) -> Pool:
+def _agentless(document: ConfigDocument, registry: Registry) -> frozenset[str]:
+    """Return the providers that are used and have no agents; one that cannot be loaded has some."""
+    found: set[str] = set()
+    names = {tier.provider for pool in document.pools.values() for tier in pool.tiers}
+    for name in sorted(names - {""}):
+        with suppress(HostlerError):
+            if not registry.kind(name).has_agents:
+                found.add(name)
+    return frozenset(found)
+
+
+def _pool(name: str, document: PoolDocument, agentless: Collection[str]) -> Pool:
     return Pool(
         name=name,
-        tiers=tuple(_tier(tier) for tier in document.tiers),
+        tiers=tuple(_tier(tier, agentless) for tier in document.tiers),
         is_enabled=document.enabled,
         reuse=Reuse(document.reuse),
         node_count_max=document.node_count_max,
@@ -318,11 +336,12 @@ def _window(document: WindowDocument) -> SizeWindow:
     )
 
 
-def _tier(document: TierDocument) -> Tier:
+def _tier(document: TierDocument, agentless: Collection[str]) -> Tier:
     return Tier(
         name=document.name,
         kind=TierKind(document.kind),
         provider=document.provider,
+        has_agents=document.provider not in agentless,
         reliability=Reliability(document.reliability),
         offers=tuple(_offer(offer) for offer in document.offers),
         node_count_max=document.node_count_max or 0,

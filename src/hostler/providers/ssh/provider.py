@@ -135,7 +135,11 @@ class SshProvider:
             self._memory.drop(claim)
         elif code != CLEARED_NOT:
             raise CapacityUnavailable(
-                "the host cannot be freed", scope="host", host=claim.host.name, why=told, code=code
+                "the host cannot be freed",
+                scope="host",
+                host=claim.host.name,
+                why=told,
+                exit_code=code,
             )
 
     async def offers(self) -> Sequence[Offer]:
@@ -159,7 +163,7 @@ class SshProvider:
                 "the host does not answer as it should",
                 scope="host",
                 host=host.name,
-                code=code,
+                exit_code=code,
                 told=told[:200],
             )
         return MachineFound(work_folder=lines[0])
@@ -178,7 +182,7 @@ class SshProvider:
         code, _ = await self._run(host, clear_script(folder))
         if code:
             raise OutcomeUnknown(
-                "the folder was not cleared", host=host.name, folder=folder, code=code
+                "the folder was not cleared", host=host.name, folder=folder, exit_code=code
             )
 
     # -- taking a host -----------------------------------------------------------------------
@@ -244,12 +248,12 @@ class SshProvider:
         elif code:
             self._memory.drop(claim)
             raise CapacityUnavailable(
-                "the host cannot be used", scope="host", host=host.name, code=code, why=told
+                "the host cannot be used", scope="host", host=host.name, exit_code=code, why=told
             )
         code, told = await self._run(host, keep_script(host, machine.machine_id, silence_ms))
         if code:
             raise OutcomeUnknown(
-                "the host was freed as it was taken", host=host.name, code=code, why=told
+                "the host was freed as it was taken", host=host.name, exit_code=code, why=told
             )
         return machine
 
@@ -257,7 +261,9 @@ class SshProvider:
         """Return the label of the machine that has a host, if it is this fleet's."""
         code, told = await self._run(host, look_script(host))
         if code:
-            raise OutcomeUnknown("the host does not show who has it", host=host.name, code=code)
+            raise OutcomeUnknown(
+                "the host does not show who has it", host=host.name, exit_code=code
+            )
         label = _read_label(told)
         return None if label is None or label.fleet_id != self._fleet_id else label
 

@@ -23,6 +23,8 @@ class AcquireRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     key: str = ""
     """Fairness key: leases with one key share the pool's per-key cap."""
     requires: RequirementView = RequirementView()
+    selector: Annotated[str, Meta(max_length=2_000)] = ""
+    """Which labels its node must have: `rack=a, zone in (x, y), gpu, !slow, tenant!=acme`."""
     labels: dict[str, str] = {}
     priority: Annotated[int, Meta(ge=-1_000_000, le=1_000_000)] = 0
     """Higher goes first."""
@@ -57,6 +59,7 @@ class LeaseView(msgspec.Struct, frozen=True, kw_only=True):
     holder: str
     key: str
     requires: RequirementView
+    selector: str = ""
     labels: dict[str, str]
     priority: int
     affinity_node_id: str | None

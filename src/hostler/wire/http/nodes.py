@@ -156,6 +156,8 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     price_microusd_per_hour: int
     shape: ShapeView
     is_inventory_reported: bool
+    has_agent: bool = True
+    """False: the server acts in its agent's place, and it takes leases only."""
     phase: str
     phase_since_at_ms: int
     created_at_ms: int
