@@ -10,6 +10,7 @@ from hostler.model.reason import Reason
 from hostler.model.shape import Capability, CapabilityRequest, Requirement, Shape
 from hostler.testing.builders import LARGE, SMALL, a_fixed_tier, a_node, a_pool, an_elastic_tier
 from tests.core.leasing.conftest import NewRental
+from tests.core.mirror import snapshot
 
 OWN = (a_fixed_tier(),)
 GPU = Requirement(capabilities=(CapabilityRequest(name="gpu"),))
@@ -254,6 +255,18 @@ def test_a_dropped_step_leaves_the_line_as_it_was(rental: NewRental) -> None:
     assert world.fleet.index.nodes_free.keys("p") == ["n-2"]
     world.release(holder)
     assert world.now(capped).phase is LeasePhase.HELD
+
+
+def test_a_dropped_step_leaves_who_stands_alone_in_line(rental: NewRental) -> None:
+    """Noted as just come rather than filed, as it was: whoever asks finds the same."""
+    world = rental(a_pool(tiers=OWN), a_node())
+    world.acquire()
+    first, alone = world.acquire(timeout_ms=9_000), world.acquire(timeout_ms=9_000)
+    world.release(first)
+    before = snapshot(world.fleet)
+    release = ReleaseLease(request_id="x", principal="tester", lease_id=alone.lease_id)
+    world.fleet.drop(step(world.fleet, [release], world.now_ms))
+    assert snapshot(world.fleet) == before
 
 
 def test_a_dropped_step_that_served_several_leaves_their_order(rental: NewRental) -> None:
