@@ -32,7 +32,7 @@ async def received(request: HttpRequest) -> bytes:
         message: Mapping[str, Any] = await request.receive()
         if message["type"] == "http.disconnect":
             raise Denied(400, "body_incomplete", "the connection ended before the body did")
-        part: bytes = message["body"]
+        part: bytes = message.get("body", b"")
         size += len(part)
         _check_size(size)
         if not message.get("more_body", False):
