@@ -17,7 +17,7 @@ from hostler.model.reason import Reason
 from hostler.model.shape import WHOLE_MILLI, CapabilityRequest, Requirement, Shape
 
 
-class Units(msgspec.Struct, frozen=True):
+class Units(msgspec.Struct, frozen=True, gc=False):
     """Units of one capability that are alike."""
 
     name: str
@@ -29,7 +29,7 @@ class Units(msgspec.Struct, frozen=True):
     """What is free of each, in thousandths."""
 
 
-class Room(msgspec.Struct, frozen=True):
+class Room(msgspec.Struct, frozen=True, gc=False):
     """What is free."""
 
     capacity: int | None
@@ -41,7 +41,7 @@ class Room(msgspec.Struct, frozen=True):
     """Every capability that the node has, free or not."""
 
 
-class Hold(msgspec.Struct, frozen=True):
+class Hold(msgspec.Struct, frozen=True, gc=False):
     """What one allocation takes of a node."""
 
     requirement: Requirement
@@ -95,6 +95,8 @@ def shortage(requirement: Requirement, room: Room) -> Reason | None:
         or not _has(room.memory_bytes, requirement.memory_bytes)
     ):
         return next(shortages(requirement, room), None)
+    if len(requests) == 1 and requests[0].name in room.names:
+        return _shortage_of(requests[0], room.units or ())
     return next(_capability_shortages(requests, room), None) if requests else None
 
 
@@ -225,26 +227,32 @@ def _most_particular_first(requests: Sequence[CapabilityRequest]) -> Sequence[Ca
     return sorted(requests, key=lambda r: -len(r.attributes) - len(r.matches))
 
 
-def _count(units: Iterable[Units]) -> int:
-    return sum([each.count for each in units])
-
-
 def _capability_shortages(requests: Sequence[CapabilityRequest], room: Room) -> Iterator[Reason]:
     if any(request.name not in room.names for request in requests):
         yield Reason.CAPABILITY_MISSING
     units = room.units or ()
-    is_count_short = is_attribute_short = False
+    found: set[Reason | None] = set()
     for request in _most_particular_first(requests):
         if request.name not in room.names:
             continue
-        free = [each for each in units if each.name == request.name and each.milli >= request.milli]
-        if _count(free) < request.count:
-            is_count_short = True
-        elif _count(each for each in free if request.accepts(each.attributes)) < request.count:
-            is_attribute_short = True
+        found.add(_shortage_of(request, units))
         if len(requests) > 1:
             _, units = _take(units, request)  # no two requests share a unit
-    if is_count_short:
-        yield Reason.CAPABILITY_COUNT
-    if is_attribute_short:
-        yield Reason.CAPABILITY_ATTRIBUTE
+    for reason in (Reason.CAPABILITY_COUNT, Reason.CAPABILITY_ATTRIBUTE):
+        if reason in found:
+            yield reason
+
+
+def _shortage_of(request: CapabilityRequest, units: Iterable[Units]) -> Reason | None:
+    """Return why these units do not serve one request for a capability that the node has."""
+    free_count = serving_count = 0
+    for each in units:
+        if each.name == request.name and each.milli >= request.milli:
+            free_count += each.count
+            if request.accepts(each.attributes):
+                serving_count += each.count
+                if serving_count >= request.count:
+                    return None
+    if free_count < request.count:
+        return Reason.CAPABILITY_COUNT
+    return Reason.CAPABILITY_ATTRIBUTE if serving_count < request.count else None
