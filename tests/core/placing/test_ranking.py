@@ -1,8 +1,10 @@
 """What is kept and followed gives what looking at every node anew would give."""
 
 from collections import Counter
+from itertools import combinations, product
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,17 +16,18 @@ from hostler.core.placement import overlay, ranking
 from hostler.core.placement.columns import Columns
 from hostler.core.placement.demand import Demand, SpareAccess
 from hostler.core.placement.feasible import refusal
+from hostler.core.placement.mix import Company
 from hostler.core.placement.places import PlaceIndex
 from hostler.core.placement.resilience import DomainRule, Domains, spread_rules
 from hostler.core.placement.room import pick_devices
-from hostler.core.placement.score import scored
+from hostler.core.placement.score import Market, scored
 from hostler.core.placement.survey import survey_of
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Node
 from hostler.model.allocation import AllocationPhase
 from hostler.model.constraint import NodeRule, SpreadOver, SpreadRule
 from hostler.model.launch import Launch
-from hostler.model.node import Cordon, Health, NodePhase
+from hostler.model.node import Cordon, Health, NodePhase, Origin
 from hostler.model.pool import Band, Reliability
 from hostler.model.reason import Reason
 from hostler.model.shape import (
@@ -309,3 +312,105 @@ def _play(data: st.DataObject) -> None:
 def _fields(node: Node) -> dict[str, Any]:
     names = [name for name in node.__struct_fields__ if name not in ("node_id", "pool", "tier")]
     return {name: getattr(node, name) for name in names}
+
+
+_GPUS = Shape(
+    capacity=4,
+    cores_milli=4_000,
+    memory_bytes=2**32,
+    capabilities=(
+        Capability(name="gpu", count=2, attributes={"model": "l4"}),
+        Capability(name="input", count=1),
+    ),
+    devices=(Device(kind="gpu", device_id="0"), Device(kind="gpu", device_id="1")),
+)
+
+
+def _with(**fields: Any) -> dict[str, Any]:
+    return {"shape": msgspec.structs.replace(_GPUS, **fields)}
+
+
+def _of_model(model: str, **attributes: str) -> Capability:
+    return Capability(name="gpu", count=2, attributes={"model": model, **attributes})
+
+
+_MIXED = (
+    Device(kind="gpu", device_id="0"),
+    Device(kind="gpu", device_id="1", attributes={"model": "t4"}),
+)
+_STATES: tuple[dict[str, Any], ...] = (
+    {},
+    {"is_inventory_reported": False},
+    {"phase": NodePhase.REQUESTED, "origin": Origin.LAUNCHED},
+    {"reliability": Reliability.INTERRUPTIBLE},
+    {"is_spare": True},
+    {"is_spare": True, "spare_band": Band.GOLD},
+    {"is_spare": True, "spare_band": Band.SILVER},
+    {"lease_count": 1},
+    _with(capacity=3),
+    _with(capacity=None),
+    _with(cores_milli=1_000),
+    _with(cores_milli=None),
+    _with(memory_bytes=2**31),
+    _with(memory_bytes=None),
+    _with(capabilities=None, devices=()),
+    _with(capabilities=(_of_model("t4"),)),
+    _with(capabilities=(_of_model("t4", gib="80"),)),
+    _with(capabilities=(), devices=()),
+    _with(capabilities=(Capability(name="gpu", count=0),), devices=()),
+    _with(devices=(Device(kind="gpu", device_id="0"),)),
+    _with(devices=(Device(kind="gpu", device_id="0", attributes={"model": "t4"}),)),
+    _with(capabilities=(Capability(name="disk", count=2), _of_model("l4"))),
+    _with(devices=()),
+    {**_with(capabilities=(_of_model("l4"),), devices=_MIXED), "held": ("0", "1")},
+    {**_with(devices=_MIXED), "held": ("1",)},
+    _with(devices=_MIXED[:1]),
+)
+_WISHES = (
+    Requirement(),
+    Requirement(capacity=1, cores_milli=2_000, memory_bytes=2**31),
+    Requirement(capacity=4),
+    Requirement(capabilities=(CapabilityRequest(name="gpu", count=2),)),
+    Requirement(capabilities=(CapabilityRequest(name="gpu", attributes={"model": "l4"}),)),
+    Requirement(capabilities=(CapabilityRequest(name="gpu", milli=300),)),
+    Requirement(capabilities=(CapabilityRequest(name="input"),)),
+)
+
+
+def test_places_that_look_alike_are_alike_to_whoever_has_no_rules() -> None:
+    """A ranking takes what came out for one place for another that looks like it."""
+    fleet = Fleet()
+    txn = Txn(fleet, 0)
+    for number, state in enumerate(_STATES):
+        fields = {"shape": _GPUS, **state}
+        held = fields.pop("held", ())
+        node = a_node(f"n-{number:06d}", allocation_count=len(held[:1]), **fields)
+        txn.put(node)
+        if held:
+            need = Requirement(capabilities=(CapabilityRequest(name="gpu", count=len(held)),))
+            txn.put(an_allocation(number, node, need, devices={"gpu": held}))
+    fleet.keep(txn.close())
+    places = [fleet.index.places.of(fleet, key) for key in sorted(fleet.nodes.rows)]
+    assert not any(place.standing for place in places)
+    market = Market(
+        {kind: Company(1_000, 1_500, 2**30) for kind in ("gpu", "input")},
+        {"gpu": {(("model", "l4"),): 300, (("model", "t4"),): 700}},
+    )
+    told: list[list[object]] = [[] for _ in places]
+    for need, spares, is_reliable in product(_WISHES, SpareAccess, (False, True)):
+        asked = Demand(
+            replica_id=ReplicaId("b/j/0"),
+            line="",
+            band=Band.GOLD,
+            requirement=need,
+            pools=("p",),
+            is_reliable_required=is_reliable,
+            spares=spares,
+        )
+        for place, verdicts in zip(places, told, strict=True):
+            reason = refusal(asked, place)
+            verdicts.append(reason or scored(asked, place, market).parts)
+    for one, other in combinations(range(len(places)), 2):
+        is_alike = places[one].look == places[other].look
+        assert not is_alike or told[one] == told[other], (_STATES[one], _STATES[other])
+    assert len({place.look for place in places}) > 1

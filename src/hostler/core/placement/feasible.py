@@ -7,7 +7,7 @@ figures are made for the few nodes that are shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -17,7 +17,7 @@ import msgspec
 from hostler.core.placement.demand import Demand, SpareAccess
 from hostler.core.placement.mix import Profile
 from hostler.core.placement.resilience import Domains, broken_node_rules, broken_rules
-from hostler.core.placement.room import Room, shortage, shortages
+from hostler.core.placement.room import Room, Units, shortage, shortages
 from hostler.model import Node
 from hostler.model.node import Health, NodePhase, Origin
 from hostler.model.pool import Reliability
@@ -41,6 +41,9 @@ class Place(msgspec.Struct, frozen=True, gc=False):
     """Attributes of the units of each capability whose units are alike."""
     whole_milli: dict[str, int] = {}
     """Thousandths of units that there are, free or not, by capability."""
+    look: Hashable = None
+    """All that a demand without rules sees of it: places that look alike are alike to it. `None`
+    where that has not been worked out."""
 
 
 FILTERS: Final = (
@@ -94,6 +97,34 @@ PARTICULAR: Final = frozenset(
     }
 )
 """Reasons that hold for one replica and need not for another with the same requirement."""
+
+
+def look_of(node: Node, room: Room, profiles: Hashable) -> Hashable:
+    """Return what `refusal` and the score read of a node without standing reasons, but for rules.
+
+    Args:
+        node: The node.
+        room: What is free of it.
+        profiles: Attributes of its units, where those of a kind are alike.
+    """
+    return (
+        room.capacity,
+        room.cores_milli,
+        room.memory_bytes,
+        None if room.units is None else tuple([_unit_look(each) for each in room.units]),
+        room.names,
+        profiles,
+        _is_running(node) and not node.is_inventory_reported,
+        node.reliability is Reliability.INTERRUPTIBLE,
+        node.is_spare,
+        node.spare_band,
+        node.lease_count > 0,
+        is_planned(node),
+    )
+
+
+def _unit_look(units: Units) -> Hashable:
+    return (units.name, units.milli, units.count, *units.attributes.items())
 
 
 def standing_of(node: Node) -> tuple[Reason, ...]:

@@ -8,12 +8,12 @@ carried along where that cannot go wrong, since a node may hold a hundred alloca
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hostler.core.keys import tier_key
 from hostler.core.placement.columns import Columns
-from hostler.core.placement.feasible import Place, standing_of
+from hostler.core.placement.feasible import Place, look_of, standing_of
 from hostler.core.placement.mix import Mix, Profile
 from hostler.core.placement.resilience import domains_of
 from hostler.core.placement.room import Hold, Room, free_room, less, whole_room
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from hostler.core.fleet import Fleet
 
 
-UnitsOffered = tuple[dict[str, Profile], dict[str, int]]
-"""By capability: the attributes of its units, where they are alike; thousandths of all units."""
+UnitsOffered = tuple[dict[str, Profile], dict[str, int], Hashable]
+"""By capability: the attributes of its units, where they are alike; thousandths of all units. And
+the first once more, to be compared."""
 
 
 class PlaceIndex:
@@ -167,6 +168,7 @@ def place_of(
         device_milli=sum(free.values()),
         profiles=offered[0],
         whole_milli=offered[1],
+        look=look_of(node, room, offered[2]),
     )
 
 
@@ -178,7 +180,7 @@ def offer_of(shape: Shape) -> UnitsOffered:
         seen.setdefault(unit.name, set()).add(tuple(sorted(unit.attributes.items())))
         milli[unit.name] = milli.get(unit.name, 0) + unit.count * unit.milli
     profiles = {kind: next(iter(found)) for kind, found in seen.items() if len(found) == 1}
-    return profiles, milli
+    return profiles, milli, tuple(sorted(profiles.items()))
 
 
 def _labels_of(pool: Pool | None) -> dict[str, dict[str, str]]:

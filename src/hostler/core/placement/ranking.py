@@ -12,6 +12,7 @@ together).
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Hashable
 from typing import Final
 
 import numpy as np
@@ -21,7 +22,7 @@ from hostler.core.limits import CANDIDATES_KEPT_MAX, TRACE_NODES_MAX
 from hostler.core.placement.cells import Cells, counted, shift
 from hostler.core.placement.columns import CODES, FITS, GONE, Codes, Columns, Ints
 from hostler.core.placement.demand import Demand
-from hostler.core.placement.feasible import FILTERS, detail_of, refusal
+from hostler.core.placement.feasible import FILTERS, Place, detail_of, refusal
 from hostler.core.placement.score import DEVICE_BITS, Market, Scale, Scored, packed
 from hostler.core.placement.sweep import NEVER, Key, costs, first_refusals, lowest
 from hostler.model.trace import FilteredNode
@@ -41,6 +42,14 @@ GONE_FAR: Final = 2**62
 
 REBUILD_SHARE: Final = 16
 """From one changed row in so many on, computing all rows at once is cheaper than each."""
+
+_LOOKS_MAX: Final = 4_096
+"""Looks of places that one ranking remembers."""
+
+_Verdict = tuple[int, int, int, Scored | None]
+"""The code of a row, what it costs to choose it, and the score that says so."""
+
+_NO_CANDIDATE: Final[_Verdict] = (GONE, NEVER, NEVER, None)
 
 _CELLS_MAX: Final = 4
 """Sets of kinds of domain by which one ranking is counted at a time."""
@@ -80,6 +89,9 @@ class Ranking:
         self.bound: Key | None = (-1, -1, -1)
         self._known: dict[int, Scored] = {}
         """Scores that somebody asked for."""
+        self._alike: dict[Hashable, _Verdict] = {}
+        """What came out for places of one look. Where fleets have few kinds of machines and of
+        work, most changed rows look like one that was seen before."""
         self._shown: dict[int, FilteredNode] | None = None
         """The first rows that are refused, once somebody asked."""
         self.shown_to = GONE_FAR
@@ -141,17 +153,11 @@ class Ranking:
 
     def _set(self, row: int) -> None:
         place = self.columns.places[row]
-        code = GONE
-        high = low = NEVER
-        self._known.pop(row, None)
-        if place is not None:
-            reason = refusal(self.demand, place)
-            if reason is None:
-                self._known[row] = found = self._scale.scored(place)
-                code = FITS
-                high, low = packed(found.parts)
-            else:
-                code = CODES[reason]
+        code, high, low, like = _NO_CANDIDATE if place is None else self._verdict(place)
+        if place is None or like is None:
+            self._known.pop(row, None)
+        else:
+            self._known[row] = Scored(place, like.broken, like.parts)
         before = int(self.codes[row])
         if (before != FITS or code != FITS) and row <= self.shown_to:
             self._shown = None
@@ -163,6 +169,25 @@ class Ranking:
         if not before or not code:  # it fitted, or fits
             self._move((int(self.high[row]), int(self.low[row]), row), (high, low, row))
             self.high[row], self.low[row] = high, low
+
+    def _verdict(self, place: Place) -> _Verdict:
+        """Return what comes out for a place: the same as for one of the same look."""
+        if place.standing:
+            return CODES[place.standing[0]], NEVER, NEVER, None
+        look = None if self.demand.node_rules else place.look
+        found = None if look is None else self._alike.get(look)
+        if found is None:
+            reason = refusal(self.demand, place)
+            if reason is None:
+                like = self._scale.scored(place)
+                found = (FITS, *packed(like.parts), like)
+            else:
+                found = (CODES[reason], NEVER, NEVER, None)
+            if look is not None:
+                if len(self._alike) >= _LOOKS_MAX:
+                    self._alike.clear()
+                self._alike[look] = found
+        return found
 
     def _move(self, old: Key, new: Key) -> None:
         best, bound = self.best, self.bound
