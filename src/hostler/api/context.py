@@ -107,10 +107,15 @@ async def or_stopping(api: Api, work: Coroutine[Any, Any, T]) -> T | None:
     """Do something that may take long; give it up with `None` when the server stops."""
     working = asyncio.ensure_future(work)
     stopping = asyncio.ensure_future(api.stopping.wait())
+    stopping.add_done_callback(lambda _: working.cancel())
     try:
-        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
-        return working.result() if working.done() else None
+        # Nothing stands between the work and whoever waits for it: each pass of the loop in between
+        # would be behind the engine's next step.
+        return await working
+    except asyncio.CancelledError:
+        me = asyncio.current_task()
+        if not api.stopping.is_set() or (me is not None and me.cancelling()):
+            raise
+        return None
     finally:
-        for task in (working, stopping):
-            task.cancel()
-        await asyncio.gather(working, stopping, return_exceptions=True)
+        stopping.cancel()

@@ -7,7 +7,7 @@ is used passes a cap only where work without an end goes on. Nothing that runs i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from hostler.base.units import format_duration, format_money
@@ -206,8 +206,10 @@ def hold_back(txn: Txn, refusal: Refusal) -> bool:
     return True
 
 
-def pools_about(fleet: Fleet, names: Iterable[str]) -> list[str]:
+def pools_about(fleet: Fleet, names: Sequence[str]) -> list[str]:
     """Return the pools that budgets of these names may have held back, also removed ones."""
+    if not names:
+        return []
     budgets = [fleet.budgets.get(name) for name in names]
     if any(budget is None or not budget.pool for budget in budgets):
         return sorted(fleet.pools.rows)

@@ -27,12 +27,6 @@ class ChangeLog:
         self._found: list[Any] = []
         self._found_between = (0, 0)
 
-    def add(self, key: str, place: int) -> None:
-        """Note a change."""
-        self.keys.append(key)
-        self.places.append(place)
-        self.last = place
-
     def after(self, place: int) -> Sequence[str]:
         """Return the keys that changed after a place, each once."""
         return list(dict.fromkeys(self.keys[bisect_right(self.places, place) :]))

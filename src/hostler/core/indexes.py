@@ -327,11 +327,24 @@ class Indexes(NodeIndexes, AllocationIndexes, ReplicaIndexes):
             OutboxEntry.KIND: (),
         }
 
-    def update(self, kind: str, key: str, old: Record | None, new: Record | None) -> None:
-        """Let every index of the kind follow one write."""
+    def update(
+        self,
+        kind: str,
+        key: str,
+        old: Record | None,
+        new: Record | None,
+        *,
+        is_steady: bool = False,
+    ) -> None:
+        """Let every index of the kind follow one write.
+
+        `is_steady` says that old and new are known to be alike in what is steady.
+        """
         follows = self._by_kind.get(kind, ())
-        if old is not None and new is not None:
-            steady = _STEADY.get(kind)
+        if is_steady:
+            follows = self._by_kind_moving[kind]
+        elif old is not None and new is not None:
+            steady = _STEADY_PARTS.get(kind)
             if steady is not None and steady(old) == steady(new):
                 follows = self._by_kind_moving[kind]
         for follow in follows:
@@ -354,9 +367,9 @@ def _follows(
     return tuple(index.update for index in indexes)
 
 
-_STEADY: dict[str, Callable[[Any], Any]] = {
-    Allocation.KIND: attrgetter("is_live", "node_id", "replica_id", "bundle_id", "band"),
-    Node.KIND: attrgetter(
+_STEADY: Final = {
+    Allocation.KIND: ("is_live", "node_id", "replica_id", "bundle_id", "band"),
+    Node.KIND: (
         "phase",
         "is_spare",
         "machine_id",
@@ -368,14 +381,20 @@ _STEADY: dict[str, Callable[[Any], Any]] = {
         "drain",
         "quarantine",
         "maintenance",
+        "is_aging",
         "health",
         "silent_since_at_ms",
         "is_stuck",
         "is_foreign",
     ),
-    OutboxEntry.KIND: attrgetter("command"),
+    OutboxEntry.KIND: ("command",),
 }
 """Fields of a kind that seldom change, and on which most of its indexes depend: while they stay,
 only the indexes that depend on other fields are asked. A new index of one of these kinds goes into
 `_by_kind_moving` (`_node_follows_moving`, `_allocation_follows_moving`) too, unless it looks at
 nothing else."""
+
+_STEADY_PARTS: Final = {kind: attrgetter(*names) for kind, names in _STEADY.items()}
+
+STEADY_NODE_FIELDS: Final = frozenset(_STEADY[Node.KIND])
+"""Who changes none of these of a node can say so to `Indexes.update`."""

@@ -85,8 +85,10 @@ class SlotIndex:
         free = 0
         if new is not None and is_free_for_lease(new):
             free = new.slot_count - new.lease_count - new.cleaning_count
-        order = _order(new) if new is not None and free else None
         before = self._free_by_node.get(key, 0)
+        if not free and not before:
+            return
+        order = _order(new) if new is not None and free else None
         is_moved = _is_shared_anew(old, new) or self._order_by_node.get(key) != order
         if free == before and not (free and is_moved):
             return

@@ -19,6 +19,7 @@ from hostler.core.change_log import ChangeLog
 from hostler.core.delta import Delta, Dispatch
 from hostler.core.events import Event, EventKind
 from hostler.core.fleet import Fleet, Note
+from hostler.core.indexes import STEADY_NODE_FIELDS
 from hostler.core.limits import patience_ms
 from hostler.core.replies import Accepted, Refused, Reply, Result
 from hostler.core.scratch import Mark, Scratch
@@ -107,7 +108,7 @@ class Txn:
         """Forget a record."""
         self._write(record.KIND, record.key, None)
 
-    def _write(self, kind: str, key: str, new: Record | None) -> None:
+    def _write(self, kind: str, key: str, new: Record | None, *, is_steady: bool = False) -> None:
         # Every change passes here, so `Fleet.write` is written out.
         fleet, name = self.fleet, (kind, key)
         rows = fleet.tables[kind].rows
@@ -120,7 +121,7 @@ class Txn:
             del rows[key]
         else:
             return
-        fleet.index.update(kind, key, old, new)
+        fleet.index.update(kind, key, old, new, is_steady=is_steady)
         delta = self._delta
         if name in delta.changes:
             self._rewritten.add(name)
@@ -133,7 +134,14 @@ class Txn:
         """Write a record with some fields changed; its phase changes only by `move`."""
         if "phase" in changes:
             raise Defect("phase_by_change", "a phase changes by move only")
-        return self.put(replace(record, **changes))
+        kind, key = record.KIND, record.key
+        new, old = replace(record, **changes), self.fleet.tables[kind].rows.get(key)
+        if new != old:
+            is_steady = (
+                kind == Node.KIND and old is record and STEADY_NODE_FIELDS.isdisjoint(changes)
+            )
+            self._write(kind, key, new, is_steady=is_steady)
+        return new
 
     def move(self, record: R, trigger: StrEnum, **changes: Any) -> R:
         """Move a record along its lifecycle, with other fields changed in the same write.
@@ -277,7 +285,9 @@ class Txn:
         if log is None:
             log = self._logs[kind] = ChangeLog()
         self._place += 1
-        log.add(key, self._place)
+        log.keys.append(key)
+        log.places.append(self._place)
+        log.last = self._place
         self.pending |= self._readers.get(kind, 0)
 
     def touch_all(self) -> None:
@@ -356,14 +366,16 @@ class Txn:
         for prefix, value in self._minted.items():
             self.put(Counter(name=prefix, value=value))
         delta = self._delta
+        fleet, now_ms, timers_before = self.fleet, self.now_ms, delta.timers_before
         for name, new in list(delta.changes.items()):
             if name in self._rewritten and new == delta.before[name]:
                 del delta.changes[name], delta.before[name]
             else:
-                # Once for each record, and not once for each write.
-                self._set_timer(
-                    *name, None if new is None else wake_at_ms(self.fleet, new, self.now_ms)
-                )
+                # Once for each record, and not once for each write; `_set_timer` is written out.
+                at_ms = None if new is None else wake_at_ms(fleet, new, now_ms)
+                before = fleet.timers.set(*name, at_ms)
+                if before != at_ms:
+                    timers_before.setdefault(name, before)
         delta.events = self._events
         delta.dispatches = [each for each in self._dispatches if self._is_current(each)]
         delta.replies = self._replies

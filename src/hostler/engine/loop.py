@@ -133,7 +133,9 @@ class Loop:
             if self._is_alarm_due() or len(self.inbox):
                 await self._turn(self.inbox.take())
                 # Readers that were let in run now, and so does everybody else, even if the store
-                # never waits.
+                # never waits. Who waited for a record is told by a task of theirs, so that their
+                # answer leaves in the second pass: before the next step, and not behind it.
+                await asyncio.sleep(0)
                 await asyncio.sleep(0)
             else:
                 await self._rest()
