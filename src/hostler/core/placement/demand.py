@@ -33,7 +33,7 @@ class SpareAccess(StrEnum):
     """Before any ordinary node."""
 
 
-class Demand(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Demand(msgspec.Struct, frozen=True, kw_only=True):
     """What one replica asks of a place."""
 
     replica_id: ReplicaId

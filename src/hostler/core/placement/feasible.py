@@ -191,25 +191,7 @@ def refusals(demand: Demand, place: Place) -> Iterator[Reason]:
 
 def refusal(demand: Demand, place: Place) -> Reason | None:
     """Return the first reason why a node of the right pool may not take a replica, or `None`."""
-    if place.standing:
-        return place.standing[0]
-    if place.node.is_inventory_reported and not (demand.avoided or demand.rejected):
-        # Room is the first thing that can be wrong, and mostly the only one.
-        first = shortage(demand.requirement, place.room)
-        if first is not None or _has_room_alone_to_say(demand, place.node):
-            return first
-    return next(refusals(demand, place), None)
-
-
-def _has_room_alone_to_say(demand: Demand, node: Node) -> bool:
-    """Say whether no filter behind those of room can refuse this node for this demand."""
-    return not (
-        demand.rules
-        or demand.node_rules
-        or demand.is_reliable_required
-        or node.is_spare
-        or node.lease_count > 0
-    )
+    return place.standing[0] if place.standing else next(refusals(demand, place), None)
 
 
 def _is_spare_open(demand: Demand, node: Node) -> bool:

@@ -4,6 +4,9 @@ A capability is a set of units that are alike, or named devices of which each is
 Where a node names devices of a kind, they are what counts for that kind, and work is given
 particular ones. A unit may be taken in part, in thousandths, until nothing of it is left. `None`
 for a quantity means *not reported*: it fits nothing that asks for some.
+
+There are many of these for as long as their nodes live, and none can be part of a cycle, so the
+garbage collector is not told of them (`gc=False`), as it is not of records.
 """
 
 from __future__ import annotations
@@ -95,8 +98,6 @@ def shortage(requirement: Requirement, room: Room) -> Reason | None:
         or not _has(room.memory_bytes, requirement.memory_bytes)
     ):
         return next(shortages(requirement, room), None)
-    if len(requests) == 1 and requests[0].name in room.names:
-        return _shortage_of(requests[0], room.units or ())
     return next(_capability_shortages(requests, room), None) if requests else None
 
 
@@ -227,32 +228,26 @@ def _most_particular_first(requests: Sequence[CapabilityRequest]) -> Sequence[Ca
     return sorted(requests, key=lambda r: -len(r.attributes) - len(r.matches))
 
 
+def _count(units: Iterable[Units]) -> int:
+    return sum([each.count for each in units])
+
+
 def _capability_shortages(requests: Sequence[CapabilityRequest], room: Room) -> Iterator[Reason]:
     if any(request.name not in room.names for request in requests):
         yield Reason.CAPABILITY_MISSING
     units = room.units or ()
-    found: set[Reason | None] = set()
+    is_count_short = is_attribute_short = False
     for request in _most_particular_first(requests):
         if request.name not in room.names:
             continue
-        found.add(_shortage_of(request, units))
+        free = [each for each in units if each.name == request.name and each.milli >= request.milli]
+        if _count(free) < request.count:
+            is_count_short = True
+        elif _count(each for each in free if request.accepts(each.attributes)) < request.count:
+            is_attribute_short = True
         if len(requests) > 1:
             _, units = _take(units, request)  # no two requests share a unit
-    for reason in (Reason.CAPABILITY_COUNT, Reason.CAPABILITY_ATTRIBUTE):
-        if reason in found:
-            yield reason
-
-
-def _shortage_of(request: CapabilityRequest, units: Iterable[Units]) -> Reason | None:
-    """Return why these units do not serve one request for a capability that the node has."""
-    free_count = serving_count = 0
-    for each in units:
-        if each.name == request.name and each.milli >= request.milli:
-            free_count += each.count
-            if request.accepts(each.attributes):
-                serving_count += each.count
-                if serving_count >= request.count:
-                    return None
-    if free_count < request.count:
-        return Reason.CAPABILITY_COUNT
-    return Reason.CAPABILITY_ATTRIBUTE if serving_count < request.count else None
+    if is_count_short:
+        yield Reason.CAPABILITY_COUNT
+    if is_attribute_short:
+        yield Reason.CAPABILITY_ATTRIBUTE

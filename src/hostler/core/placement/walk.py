@@ -88,7 +88,7 @@ _UNAVAILABLE: Final = (Reason.NO_CAPACITY, Reason.OFFER_COOLING_DOWN)
 """Why a tier has no new machine, when nothing but its nodes could take anybody."""
 
 
-class Option(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Option(msgspec.Struct, frozen=True, kw_only=True):
     """A place that could be taken: a node, or a machine to launch."""
 
     pool: Pool
@@ -99,7 +99,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     degraded_by: tuple[str, ...] = ()
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What came out for one replica."""
 
     option: Option | None = None
@@ -113,7 +113,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """True: it failed for something that another replica with the same demand may not share."""
 
 
-class _Found(msgspec.Struct, frozen=True, gc=False):
+class _Found(msgspec.Struct, frozen=True):
     """The best of one kind in a tier."""
 
     broken_count: int
