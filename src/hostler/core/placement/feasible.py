@@ -25,7 +25,7 @@ from hostler.model.reason import Reason
 from hostler.model.shape import WHOLE_MILLI, Requirement
 
 
-class Place(msgspec.Struct, frozen=True):
+class Place(msgspec.Struct, frozen=True, gc=False):
     """A node as placing sees it, computed once and kept until something on it changes."""
 
     node: Node

@@ -37,7 +37,7 @@ SPREAD_REASONS: Final = {
 }
 
 
-class Domains(msgspec.Struct, frozen=True):
+class Domains(msgspec.Struct, frozen=True, gc=False):
     """The failure domains that a place is in, and what else rules ask about it."""
 
     node_id: NodeId | None
@@ -60,7 +60,7 @@ class Domains(msgspec.Struct, frozen=True):
         return value
 
 
-class DomainRule(msgspec.Struct, frozen=True):
+class DomainRule(msgspec.Struct, frozen=True, gc=False):
     """What one rule comes to for one replica as things are."""
 
     domain: str

@@ -4,6 +4,9 @@ A capability is a set of units that are alike, or named devices of which each is
 Where a node names devices of a kind, they are what counts for that kind, and work is given
 particular ones. A unit may be taken in part, in thousandths, until nothing of it is left. `None`
 for a quantity means *not reported*: it fits nothing that asks for some.
+
+There are many of these for as long as their nodes live, and none can be part of a cycle, so the
+garbage collector is not told of them (`gc=False`), as it is not of records.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from hostler.model.reason import Reason
 from hostler.model.shape import WHOLE_MILLI, CapabilityRequest, Requirement, Shape
 
 
-class Units(msgspec.Struct, frozen=True):
+class Units(msgspec.Struct, frozen=True, gc=False):
     """Units of one capability that are alike."""
 
     name: str
@@ -29,7 +32,7 @@ class Units(msgspec.Struct, frozen=True):
     """What is free of each, in thousandths."""
 
 
-class Room(msgspec.Struct, frozen=True):
+class Room(msgspec.Struct, frozen=True, gc=False):
     """What is free."""
 
     capacity: int | None
@@ -41,7 +44,7 @@ class Room(msgspec.Struct, frozen=True):
     """Every capability that the node has, free or not."""
 
 
-class Hold(msgspec.Struct, frozen=True):
+class Hold(msgspec.Struct, frozen=True, gc=False):
     """What one allocation takes of a node."""
 
     requirement: Requirement

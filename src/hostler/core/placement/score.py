@@ -60,7 +60,7 @@ class Market(msgspec.Struct, frozen=True):
     """By capability and attributes of a unit: how contested it is."""
 
 
-class Scored(msgspec.Struct, frozen=True):
+class Scored(msgspec.Struct, frozen=True, gc=False):
     """A node that may take the replica, with what it costs to choose it."""
 
     place: Place
