@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from hostler.cli.demo.world import CONFIGURATION, DemoWorld
+from hostler.cli.demo.world import DemoWorld
 from hostler.wire.documents import BundleDocument, read_bundles
 from tests.eventually import pause
 
@@ -23,6 +23,7 @@ AGENT_PROGRAM = "hostler.agent"
 SUPERVISOR_PROGRAM = "supervisor.pyc"
 
 DEMO_TIMING = "{heartbeat: 1s, suspect_after: 3s, fence_after: 20s, lost_after: 30s}"
+"""What the demo's configuration comes to with its `RELAXED` limits."""
 TIMING = """
     heartbeat: 500ms
     suspect_after: 2s
@@ -76,7 +77,7 @@ class ChaosWorld:
         """Make the folder, with a configuration whose silence is short."""
         demo = DemoWorld.create()
         world = cls(demo=demo, rng=random.Random(seed))
-        configuration = CONFIGURATION.format(fleet_id=demo.fleet_id, port=demo.port)
+        configuration = (demo.root / "hostler.yaml").read_text()
         if DEMO_TIMING not in configuration:
             raise AssertionError("the demo's configuration has changed: adapt DEMO_TIMING")
         configuration = configuration.replace(DEMO_TIMING, TIMING).replace(

@@ -103,6 +103,24 @@ async def test_a_machine_whose_processes_all_died_is_gone_and_not_started_again(
     assert not folder.exists()
 
 
+async def test_a_stop_that_was_cut_off_is_ended_by_whoever_looks(
+    lab: LocalLab, provider: LocalProvider
+) -> None:
+    """The server went while the machine ended; no folder stays for the sake of that."""
+    machine = await provider.launch(lab.request("n-1/launch/1"))
+    pids = eventually(lambda: len(found := pids_of(machine.machine_id)) == 2 and found)
+    stopping = asyncio.create_task(provider.stop(machine.machine_id))
+    folder = lab.folder / "machines" / machine.machine_id
+    while not (folder / "ending").exists():
+        await asyncio.sleep(0)
+    stopping.cancel()
+    await asyncio.gather(stopping, return_exceptions=True)
+    send_signal(machine.machine_id, pids, signal.SIGKILL)
+    eventually(lambda: not pids_of(machine.machine_id))
+    assert await listed(provider) == []
+    assert not folder.exists()
+
+
 async def test_a_birth_that_never_went_on_is_no_machine_for_ever(
     lab: LocalLab, provider: LocalProvider, clock: ShiftedClock
 ) -> None:

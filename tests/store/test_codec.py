@@ -11,7 +11,7 @@ from hostler.store.codec import RecordFormat, decode_record, decode_records, put
 def test_a_record_becomes_a_row_and_comes_back() -> None:
     counter = Counter(name="n", value=7)
     change = put(counter)
-    assert change == Change("counter", "n", b'{"name":"n","value":7}')
+    assert change == Change("counter", "n", b'{"gaps":[],"name":"n","value":7}')
     assert decode_record("counter", "n", b'{"name":"n","value":7}') == counter
     assert removal("counter", "n") == Change("counter", "n", None)
 

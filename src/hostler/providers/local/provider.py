@@ -118,6 +118,7 @@ class LocalProvider:
         label = await asyncio.to_thread(home.label)
         if label is None or label.fleet_id != self._fleet_id:
             return
+        await asyncio.to_thread(home.mark_ending)
         agent_pid = home.agent_pid()
         if agent_pid is not None:
             send_signal(machine_id, [agent_pid], signal.SIGTERM)
@@ -265,7 +266,7 @@ class LocalProvider:
         for home, label in ours:
             if label.machine_id in pids or self._is_being_born(home, label):
                 found.append(label)
-            elif self._clock.now_ms() - label.created_at_ms > KEEP_DEAD_MS:
+            elif home.is_ending or self._clock.now_ms() - label.created_at_ms > KEEP_DEAD_MS:
                 home.remove()
         return found
 

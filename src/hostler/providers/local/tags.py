@@ -76,6 +76,16 @@ class Home:
         draft.write_text(str(pid))
         draft.rename(self.path / "started")
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether somebody began to stop it."""
+        return (self.path / "ending").exists()
+
+    def mark_ending(self) -> None:
+        """Note that it is being stopped, so that a stop that is cut off is ended by who looks."""
+        with suppress(FileNotFoundError):  # another stop was quicker
+            (self.path / "ending").touch()
+
     def remove(self) -> None:
         """Forget the machine: first its label, so that half a removal is no machine."""
         with suppress(FileNotFoundError):
