@@ -111,8 +111,11 @@ async def test_a_stop_that_was_cut_off_is_ended_by_whoever_looks(
     pids = eventually(lambda: len(found := pids_of(machine.machine_id)) == 2 and found)
     stopping = asyncio.create_task(provider.stop(machine.machine_id))
     folder = lab.folder / "machines" / machine.machine_id
-    while not (folder / "ending").exists():
-        await asyncio.sleep(0)
+
+    async def has_begun() -> bool:
+        return await asyncio.to_thread((folder / "ending").exists)
+
+    await eventually_async(has_begun)
     stopping.cancel()
     await asyncio.gather(stopping, return_exceptions=True)
     send_signal(machine.machine_id, pids, signal.SIGKILL)
