@@ -181,6 +181,25 @@ def test_the_jobs_of_one_copy_hold_together(theatre: NewTheatre) -> None:
     }
 
 
+def test_jobs_that_had_heirs_of_their_own_have_one_primary_each_when_put_together(
+    theatre: NewTheatre,
+) -> None:
+    """Simulator seed 438: another copy was the heir of one job than of the other."""
+    jobs = (a_job("encode", capacity=2), a_job("pack", capacity=2))
+    world = theatre(own_pool(), n1(), n2(), a_node(N3, incarnation=1))
+    world.submit("b1", *jobs, replica_count=2, is_backup_promoted=True)
+    world.become_ready()
+    world.end("b1/encode/0")
+    world.become_ready()
+    assert roles(world)["b1/encode/1"] == roles(world)["b1/pack/0"] == "primary"
+    world.submit("b1", *jobs, replica_count=2, is_backup_promoted=True, is_colocated=True)
+    world.become_ready()
+    world.end("b1/encode/1")
+    found = roles(world)
+    for job in ("encode", "pack"):
+        assert sorted(found[f"b1/{job}/{index}"] for index in (0, 1)) == ["backup", "primary"]
+
+
 def test_the_rules_of_the_primary_go_with_the_role(theatre: NewTheatre) -> None:
     """Who is to be primary next is asked to be on reliable capacity, and apart from the other."""
     spot = a_node("n-900004", incarnation=1, reliability=Reliability.INTERRUPTIBLE)

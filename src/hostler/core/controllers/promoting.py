@@ -104,7 +104,10 @@ def _promote(txn: Txn, bundle: Bundle, jobs: Sequence[Job]) -> None:
     if not ready:
         return
     heirs = min(ready, key=lambda copy: rank_of(copy[0].role))
-    for gone, heir in zip(primary, heirs, strict=True):
+    for heir in heirs:
+        gone = _primary_of(txn, bundle, heir.job)
+        if gone is None or gone.replica_id == heir.replica_id:
+            continue  # jobs that were apart until lately may have had heirs of their own
         place = txn.fleet.allocations[heir.place_id or ""]
         txn.emit(
             EventKind.REPLICA_PROMOTED,
@@ -119,6 +122,12 @@ def _promote(txn: Txn, bundle: Bundle, jobs: Sequence[Job]) -> None:
         )
         _take(txn, bundle, gone, heir.role)
         _take(txn, bundle, heir, PRIMARY)
+
+
+def _primary_of(txn: Txn, bundle: Bundle, job: str) -> Replica | None:
+    ids = (replica_id(bundle.bundle_id, job, index) for index in range(bundle.replica_count))
+    known = (txn.fleet.replicas.get(key) for key in ids)
+    return next((each for each in known if each and each.role == PRIMARY), None)
 
 
 def _copy(txn: Txn, bundle: Bundle, jobs: Sequence[Job], index: int) -> list[Replica]:
