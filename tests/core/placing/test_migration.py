@@ -88,6 +88,19 @@ def test_without_room_it_waits_and_then_stays(theatre: NewTheatre) -> None:
     assert move(world) is Reason.BACKING_OFF
 
 
+def test_no_second_place_is_taken_for_a_job_that_is_stopped(theatre: NewTheatre) -> None:
+    """Simulator seed 399: room appeared while the one copy that there was came to its end."""
+    world = moving(theatre, own_pool(), n1())
+    assert move(world) is None
+    world.stop_job()
+    assert world.replica().migration is None
+    world.join()
+    assert copies(world) == [N1]
+    world.finish_stops()
+    assert (copies(world), world.replica().phase) == ([], ReplicaPhase.DORMANT)
+    world.check_calm()
+
+
 def test_room_that_appears_is_taken(theatre: NewTheatre) -> None:
     world = moving(theatre, own_pool(), n1())
     move(world)

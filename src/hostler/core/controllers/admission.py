@@ -19,7 +19,7 @@ from itertools import count
 from typing import Any, Final
 
 from hostler.base.ids import ReplicaId, replica_id, role_of
-from hostler.core import holds
+from hostler.core import holds, migration
 from hostler.core.desired import why_unwanted
 from hostler.core.events import EventKind
 from hostler.core.placement.demand import demand_digest
@@ -163,6 +163,7 @@ def _switch(txn: Txn, bundle: Bundle, job: Job, replica: Replica) -> None:
     elif replica.phase is _P.DORMANT:
         txn.change(replica, reason=unwanted, reason_detail="")
     elif replica.phase is _P.PLACED:
+        migration.cancel(txn, replica, f"its job is off: {unwanted}")
         for key in txn.fleet.index.allocations_by_replica.keys(replica.replica_id):
             holds.request_stop(txn, txn.fleet.allocations[key], f"its job is off: {unwanted}")
 
