@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,6 +120,17 @@ def test_one_job_is_given_another_configuration_alone(walk: Walk) -> None:
     assert "SIGHUP" in bad.stderr
     neither = walk.run("config", "set", "show/player")
     assert (neither.returncode, "--clear" in neither.stderr) == (2, True)
+
+    agent = walk.process("agent")
+    agent.send_signal(signal.SIGSTOP)
+    try:
+        argv = ("config", "set", "show/player", "-f", "config.yaml", "--wait", "--timeout", "1s")
+        (walk.folder / "config.yaml").write_text("values: {key: late}\n")
+        late = walk.run(*argv)
+    finally:
+        agent.send_signal(signal.SIGCONT)
+    assert late.returncode == 1
+    assert "not delivered within 1s; 1 to go, show/player/0 first" in late.stderr
 
 
 def _allocations(walk: Walk) -> list[str]:

@@ -56,6 +56,10 @@ class Walk:
         found = {**environment(), **state, "PATH": path, MARK: str(self.folder)}
         return {**found, "HOSTLER_SERVER": self.url} if self.url else found
 
+    def process(self, name: str) -> subprocess.Popen[bytes]:
+        """Return what was started under a name."""
+        return self._started[name]
+
     def start(self, name: str, *argv: str) -> subprocess.Popen[bytes]:
         """Start one of ours, as in a terminal of its own."""
         with (self.folder / f"{name}.log").open("wb") as log:

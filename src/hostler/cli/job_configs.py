@@ -6,8 +6,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hostler.base.units import format_duration
 from hostler.cli.documents import name_of, read_text
-from hostler.cli.remote import Remote
+from hostler.cli.errors import CommandError, ExitCode
+from hostler.cli.remote import Remote, now_ms
 from hostler.cli.terminal import note
 
 if TYPE_CHECKING:
@@ -25,11 +27,15 @@ def read_job_config_file(path: Path) -> JobConfigDocument:
     return read_job_config(read_text(path), name_of(path)).require()
 
 
-def wait_delivered(remote: Remote, bundle_id: str, job: str) -> None:
-    """Return when every copy that runs has been given what is meant for it."""
+def wait_delivered(remote: Remote, bundle_id: str, job: str, timeout_ms: int) -> None:
+    """Return when every copy that runs has been given what is meant for it.
+
+    Raises:
+        CommandError: One has not, in that time; the change stands, and is delivered later.
+    """
     from hostler.cli.draining import POLL_S
 
-    told = ""
+    ends_at_ms, told = now_ms() + timeout_ms, ""
     while True:
         replicas = remote.patient_client.replicas(bundle=bundle_id)
         behind = [
@@ -45,4 +51,9 @@ def wait_delivered(remote: Remote, bundle_id: str, job: str) -> None:
         if now != told:
             told = now
             note(f"job/{bundle_id}/{job}: {now}")
+        if now_ms() > ends_at_ms:
+            raise CommandError(
+                f"job/{bundle_id}/{job}: not delivered within {format_duration(timeout_ms)}; {now}",
+                code=ExitCode.FAILED,
+            )
         time.sleep(POLL_S)

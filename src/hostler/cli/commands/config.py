@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from hostler.base.units import duration_ms
 from hostler.cli import panels
 from hostler.cli.command import command, group, remote
 from hostler.cli.errors import CommandError, ExitCode
@@ -182,6 +183,9 @@ def set_for_job(
     wait: Annotated[
         bool, typer.Option("--wait", help="Return when every running copy has it.")
     ] = False,
+    timeout: Annotated[
+        str, typer.Option("--timeout", metavar="DURATION", help="Longest wait with --wait.")
+    ] = "5m",
 ) -> None:
     """Let a job work by another configuration; nothing else of its bundle changes.
 
@@ -194,13 +198,14 @@ def set_for_job(
 
     if (file is None) != clear:
         raise CommandError("give -f FILE, or --clear", code=ExitCode.BAD_INPUT)
+    timeout_ms = duration_ms(timeout)
     document = JobConfigDocument() if file is None else read_job_config_file(file)
     bundle_id, name = bundle_and_job(remote, job)
     view = remote.client.configure_job(bundle_id, name, document, if_generation=if_generation)
     numbers = [one.config.generation for one in view.jobs if one.name == name and one.config]
     say(f"job/{job} works by configuration {max(numbers, default=0)} from now on")
     if wait:
-        wait_delivered(remote, bundle_id, name)
+        wait_delivered(remote, bundle_id, name, timeout_ms)
         say(f"job/{job}: every running copy has it")
 
 
