@@ -160,6 +160,14 @@ def end(txn: Txn, replica: Replica, why: str) -> None:
     )
 
 
+def let_go(txn: Txn, replica: Replica) -> Replica:
+    """Hold no room any more on the node to which a replica was on its way."""
+    if replica.moving_to is None:
+        return replica
+    txn.touch(Node.KIND, replica.moving_to)
+    return txn.change(replica, moving_to=None)
+
+
 def _trace(txn: Txn, replica_id: ReplicaId, decision: Decision) -> None:
     settings = txn.fleet.settings
     count_max = (_RETENTION if settings is None else settings.retention).decision_count_max

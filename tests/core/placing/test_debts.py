@@ -244,3 +244,15 @@ def test_a_scan_does_not_take_an_old_end_for_an_opening(theatre: NewTheatre) -> 
     assert debt is not None
     assert debt.look_at_ms > world.now_ms + MINUTE
     world.check_calm()
+
+
+def test_room_held_for_what_is_deleted_on_its_way_is_open_to_the_next(theatre: NewTheatre) -> None:
+    world = in_debt(theatre, capacity=6)
+    uncordon(world)
+    world.advance(2 * MINUTE + SETTLE)
+    assert world.replica("b1/main/1").moving_to == "n-900003"
+    world.submit("b2", a_job(capacity=6))
+    assert world.place("b2/main/0") is None
+    world.delete("b1")
+    assert world.place("b2/main/0") == "n-900003"
+    world.check_calm()

@@ -131,3 +131,16 @@ def test_a_claim_on_room_that_does_not_come_by_itself_ends_in_time(theatre: NewT
     world.advance(grace_ms + CLAIM_MARGIN_MS)
     assert not has_claim(world, "gold")
     world.check_calm()
+
+
+def test_room_kept_for_what_is_deleted_is_open_to_the_next(theatre: NewTheatre) -> None:
+    """Seeds 431 and 460: a claim went with its record, and nobody was looked at for its room."""
+    world = two_full(theatre)
+    world.ask(CordonNode, node_id=N2)
+    world.submit("gold1", a_banded(GOLD))
+    world.submit("gold2", a_banded(GOLD))
+    assert (has_claim(world, "gold1"), has_claim(world, "gold2")) == (True, False)
+    world.delete("gold1")
+    assert has_claim(world, "gold2")
+    assert world.count("replica_claim_ended") == 1
+    world.check_calm()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hostler.core.replies import Refused
+from hostler.model import Allocation
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
 from hostler.model.bundle import OnFailure, RolloutPolicy
 from hostler.model.launch import Launch, TcpReadiness
@@ -66,6 +67,13 @@ def settle(world: Theatre, rounds: int = 12) -> list[int]:
         world.advance(world.now_ms + SETTLE_MS)
         seen.append(ready_count(world))
     return seen
+
+
+def second_copy(world: Theatre) -> Allocation:
+    """Return what is to take over from the first copy of the only replica."""
+    under_way = world.replica().migration
+    assert under_way is not None
+    return world.fleet.allocations[under_way.target_id]
 
 
 @pytest.mark.parametrize(("max_parallel", "least"), [(1, 3), (2, 2), (10, 1)])
@@ -260,6 +268,23 @@ def test_a_second_update_stops_a_second_copy_of_the_first(theatre: NewTheatre) -
     world.advance(world.now_ms + 30_000)
     settle(world, 3)
     assert launches(world) == ["newer"]
+
+
+def test_it_goes_on_at_once_when_it_turns_back(theatre: NewTheatre) -> None:
+    """Back to what is desired already, only the generation changes: nobody else looks (seed 146)."""
+    policy = RolloutPolicy(progress_within_ms=60_000)
+    world = a_fleet(theatre, 1, overlap=True, rollout=policy)
+    change = {"overlap": True, "replica_count": 1, "rollout": policy}
+    submit(world, NEW, **change)
+    world.report(second_copy(world), "ready")
+    world.finish_stops()
+    assert launches(world) == ["new"], "ready, and not for long enough"
+    submit(world, OLD, **change)
+    world.report(second_copy(world), "ended", ended=Ended(cause=EndCause.FENCED))
+    world.now_ms += 60_000
+    world.restart()
+    assert world.rollout().phase is RolloutPhase.ROLLING_BACK
+    world.check_calm()
 
 
 def test_a_label_during_a_rollout_changes_nothing_about_it(theatre: NewTheatre) -> None:

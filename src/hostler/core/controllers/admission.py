@@ -19,7 +19,7 @@ from itertools import count
 from typing import Any, Final
 
 from hostler.base.ids import ReplicaId, replica_id, role_of
-from hostler.core import holds, migration
+from hostler.core import claims, holds, migration
 from hostler.core.desired import why_unwanted
 from hostler.core.events import EventKind
 from hostler.core.placement.demand import demand_digest
@@ -201,6 +201,8 @@ def _dissolve(txn: Txn, bundle: Bundle) -> None:
 def _end(txn: Txn, replica: Replica) -> bool:
     """Bring a replica that is no longer wanted nearer to its end; return whether it is gone."""
     if replica.phase is not _P.STOPPING:
+        claims.end(txn, replica, "it is no longer desired")
+        replica = claims.let_go(txn, txn.fleet.replicas[replica.replica_id])
         replica = txn.move(
             replica, ReplicaTrigger.DELETED, reason=None, retry_at_ms=None, migration=None
         )

@@ -287,6 +287,7 @@ class _Pass:
             return None
         if replica.moving_to is not None:
             # The room that was held for it is its own now.
+            self.opened.append(replica.moving_to)
             replica = self.txn.change(replica, moving_to=None)
         is_moving = replica.migration is not None
         if spec[0].is_gang and not is_moving:

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from hostler.core import disruption, growth, holds, migration
+from hostler.core import claims, disruption, growth, holds, migration
 from hostler.core.events import EventKind
 from hostler.core.limits import (
     DEBT_LOOK_MS_MAX,
@@ -78,8 +78,8 @@ def reconcile(txn: Txn) -> None:
 def _keep_account(txn: Txn, replica: Replica) -> None:
     place = _place_of(txn, replica)
     changes: dict[str, Any] = {}
-    if replica.moving_to is not None and not _is_on_its_way(replica, place):
-        changes["moving_to"] = None
+    if not _is_on_its_way(replica, place):
+        replica = claims.let_go(txn, replica)
     debt = replica.debt
     rules = () if place is None else _owed(place.degraded_by)
     if not rules and debt is not None:

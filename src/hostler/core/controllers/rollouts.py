@@ -289,5 +289,7 @@ def _fail(txn: Txn, under_way: Rollout, bundle: Bundle, evidence: str) -> None:
     )
     if is_turning:
         rollout.turn_back(txn, under_way, "hostler", evidence)
+        # Admission is next, with the replicas; where it has nothing to change, nobody calls us.
+        txn.wake(under_way, txn.now_ms)
     else:
         txn.move(under_way, RolloutTrigger.FAILED, evidence=evidence)
