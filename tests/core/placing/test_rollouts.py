@@ -271,7 +271,7 @@ def test_a_second_update_stops_a_second_copy_of_the_first(theatre: NewTheatre) -
 
 
 def test_it_goes_on_at_once_when_it_turns_back(theatre: NewTheatre) -> None:
-    """Back to what is desired already, only the generation changes: nobody else looks (seed 146)."""
+    """Back to what is desired already: nobody else has anything to do (seed 146)."""
     policy = RolloutPolicy(progress_within_ms=60_000)
     world = a_fleet(theatre, 1, overlap=True, rollout=policy)
     change = {"overlap": True, "replica_count": 1, "rollout": policy}
