@@ -3,13 +3,16 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from hostler.base.ids import AllocationId, BundleId, CommandId, LeaseId, MachineId, NodeId
 from hostler.core import inputs as given
 from hostler.core.allocation_fact import AllocationFact
 from hostler.core.fleet import Fleet
 from hostler.core.fleet_settings import FleetSettings
-from hostler.core.job_inputs import StartJob, StopJob
+from hostler.core.job_inputs import ConfigureJob, StartJob, StopJob
 from hostler.core.machine_fact import MachineFact
+from hostler.core.maintenance_inputs import AddMaintenance, RemoveMaintenance
 from hostler.core.services import NodeService
 from hostler.model import Budget, OutboxEntry, Pool, Settings
 from hostler.model.allocation import EndCause, Ended
@@ -27,7 +30,14 @@ from hostler.model.ready import ReadyCheck
 from hostler.model.rollout import Steering
 from hostler.model.selector import read_selector
 from hostler.model.service import ServiceLife, ServiceSpec
-from hostler.model.settings import BronzeVictims, Preemption, ProviderLimits
+from hostler.model.settings import (
+    BronzeVictims,
+    Preemption,
+    ProviderLimits,
+    QuarantineLimits,
+    RecoveryLimits,
+    Retention,
+)
 from hostler.model.shape import Capability, CapabilityRequest, Requirement, Shape
 from hostler.model.spend import Period, SpendCap
 from hostler.model.timetable import Missed, Timetable
@@ -131,6 +141,7 @@ class History:
             self._late,
             self._notice,
             self._label,
+            self._maintain,
             self._process,
             self._configuration,
         )
@@ -181,6 +192,7 @@ class History:
         kept = {name: getattr(settings, name) for name in names}
         if self.chance():
             kept["lost_node_count_max"] = 1
+        kept |= self._limits()
         kept["ageing_ms"] = self.one_of((0, 60_000, 3_600_000))
         kept["preemption"] = Preemption(
             window_ms=self.one_of((30_000, 600_000)),
@@ -203,6 +215,42 @@ class History:
             budgets=self._budgets(pools),
             **self._who(),
         )
+
+    def _limits(self) -> dict[str, Any]:
+        """Draw limits of the fleet, which a reload changes while all goes on."""
+        if self._below(3):
+            return {}
+        suspect_after_ms = self.one_of((2_000, 15_000, 40_000))
+        return {
+            "heartbeat_ms": 1_000,
+            "suspect_after_ms": suspect_after_ms,
+            "fence_after_ms": self.one_of((3_000, 35_000, 80_000)),
+            "lost_after_ms": suspect_after_ms + self.one_of((80_000, 200_000)),
+            "list_every_ms": self.one_of((1_000, 60_000)),
+            "orphan_grace_ms": self.one_of((0, 120_000)),
+            "brake_window_ms": self.one_of((1_000, 60_000)),
+            "recovery": RecoveryLimits(
+                restart_count_max=self.one_of((0, 1, 6)),
+                bundle_restart_count_max=self.one_of((1, 50)),
+                restart_window_ms=self.one_of((10_000, 3_600_000)),
+                spacing_ms=self.one_of((0, 5_000)),
+                healthy_after_ms=self.one_of((1_000, 600_000)),
+                exclusion_ms=self.one_of((0, 30_000)),
+            ),
+            "quarantine": QuarantineLimits(
+                rejection_count_max=self.one_of((1, 3)),
+                pause_ms=self.one_of((1_000, 30_000)),
+                forget_ms=self.one_of((1_000, 3_600_000)),
+            ),
+            "retention": Retention(ended_ms=self.one_of((60_000, 900_000))),
+        }
+
+    def _maintain(self) -> given.AnyInput:
+        names = ["tonight", "disks", "nothing"]
+        if self._below(3) == 2:
+            return RemoveMaintenance(maintenance_name=self.one_of(names), **self._who())
+        plan = replace(self._maintenance(), name="tonight")
+        return AddMaintenance(plan=plan, time_zones=(ZONE, UTC_ZONE), **self._who())
 
     def _maintenance(self) -> MaintenancePlan:
         begin_ms = self.fleet.now_ms + self.one_of((0, 30_000, 400_000))
@@ -299,7 +347,15 @@ class History:
 
     def _bundle(self) -> given.AnyInput:
         name = BundleId(self.one_of(BUNDLES))
-        match self._below(9):
+        match self._below(10):
+            case 9:
+                return ConfigureJob(
+                    bundle_id=name,
+                    job="main",
+                    config=self.one_of((None, JobConfig(), JobConfig(values_json='{"a":1}'))),
+                    if_generation=self.one_of((None, None, 1, 2)),
+                    **self._who(),
+                )
             case 0:
                 return given.DeleteBundle(bundle_id=name, **self._who())
             case 1:
@@ -362,7 +418,12 @@ class History:
 
     def _node_request(self) -> given.AnyInput:
         node_id = self._node_id()
-        match self._below(4):
+        match self._below(5):
+            case 4:
+                if self.chance():
+                    return given.EndOrphan(node_id=node_id, **self._who())
+                limit_ms = self.one_of((1_000, 35_000, 90_000))
+                return given.FenceLimitKept(node_id=node_id, fence_after_ms=limit_ms)
             case 0:
                 return given.CordonNode(node_id=node_id, **self._who())
             case 1:

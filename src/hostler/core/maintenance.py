@@ -84,14 +84,18 @@ def means(fleet: Fleet, plan: MaintenancePlan, node: Node) -> bool:
 def is_about(fleet: Fleet, record: Maintenance, node: Node, now_ms: int) -> bool:
     """Say whether a node is to be closed for a maintenance by now.
 
-    A machine that was launched since is new: it is not worked on, or another one would be launched
-    in its place for as long as there is room.
+    A machine that was launched since, and since it is planned, is new: it is not worked on, or
+    another one would be launched in its place for as long as there is room.
     """
     if record.from_at_ms is None or not record.is_near or not means(fleet, record.plan, node):
         return False
     closes = closes_at_ms(fleet.pools.get(node.pool), record.plan, record.from_at_ms)
-    is_new = node.origin is Origin.LAUNCHED and node.created_at_ms >= closes
-    return closes <= now_ms and not (is_new and node.maintenance is None)
+    came_at_ms = node.created_at_ms
+    is_late = came_at_ms >= closes and came_at_ms > record.since_at_ms
+    is_new = node.origin is Origin.LAUNCHED and is_late
+    # What it was closed for before limits of leases were changed, it stays closed for.
+    is_closed_for_it = node.maintenance is not None and node.maintenance.name == record.name
+    return closes <= now_ms and not (is_new and not is_closed_for_it)
 
 
 def configured(fleet: Fleet, name: str) -> MaintenancePlan | None:

@@ -48,6 +48,8 @@ class CloudPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A call fails, with a cause that the seed draws, and changes nothing."""
     is_answer_lost_ppm: int = 0
     """A call has its effect and the caller never hears of it."""
+    is_swallowed_ppm: int = 0
+    """A call has no effect and is never answered."""
     is_unknown_ppm: int = 0
     """A call may or may not have its effect and says that it does not know."""
     is_late_ppm: int = 0
@@ -155,7 +157,8 @@ class Cloud:
 
     def _arrived(self, token: str, command: ProviderCommand, answer: Answer) -> None:
         plan, rng = self.plan, self._rng
-        if self.swallows is not None and self.swallows(command):
+        is_swallowed = rng.chance(plan.is_swallowed_ppm)
+        if is_swallowed or (self.swallows is not None and self.swallows(command)):
             self.world.probe("cloud.swallowed")
             return
         instead = None if self.answers is None else self.answers(command)

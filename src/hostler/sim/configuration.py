@@ -61,7 +61,7 @@ def configuration(request_id: str, plan: FleetPlan) -> ApplyConfiguration:
         principal="operator",
         fleet_id=FLEET_ID,
         settings=_settings(plan.settings, plan.pools[0].name),
-        time_zones=(_UTC,),
+        time_zones=(UTC,),
         pools=tuple(_pool(pool) for pool in plan.pools),
         services=tuple(_service(pool.name) for pool in plan.pools if pool.has_service),
         budgets=BUDGETS,
@@ -113,14 +113,14 @@ def _settings(plan: SettingsPlan, first_pool: str) -> FleetSettings:
 def _works(since_ms: Range, pool: str) -> MaintenancePlan:
     from_ms, to_ms = since_ms
     timetable = Timetable(
-        time_zone=_UTC.name,
+        time_zone=UTC.name,
         from_at_ms=WORLD_BEGINS_AT_MS + from_ms,
         to_at_ms=WORLD_BEGINS_AT_MS + to_ms,
     )
     return MaintenancePlan(name="works", pools=(pool,), timetable=timetable, lead_ms=30_000)
 
 
-_UTC: Final = TimeZone(
+UTC: Final = TimeZone(
     name="UTC", offsets=(Offset(from_at_ms=0, offset_ms=0),), known_until_at_ms=1 << 53
 )
 
@@ -175,5 +175,6 @@ def _tier(plan: TierPlan) -> Tier:
         offers=() if is_fixed else offers,
         node_count_max=plan.node_count_max,
         boot_ms=plan.boot_ms,
+        has_agents=plan.has_agents,
         options_json=f'{{"edition":{plan.edition}}}' if plan.edition else "{}",
     )

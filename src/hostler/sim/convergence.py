@@ -36,6 +36,7 @@ def problems(history: History, fleet: Fleet) -> list[str]:
         *_processes(history, fleet),
         *_leases(history, fleet),
         *_targets(fleet),
+        *_maintenances(fleet),
         *_bundles(fleet),
         *_rollouts(fleet),
         *books_problems(
@@ -152,6 +153,7 @@ def _room(fleet: Fleet, replica: Replica) -> str | None:
         is_fit = any(
             (offer.shape.capacity or 0) >= job.requirement.capacity for offer in tier.offers
         )
+        is_fit &= tier.has_agents
         if tier.kind is TierKind.ELASTIC and count < tier.node_count_max and is_fit:
             return f"tier {tier.name} may grow"
     return None
@@ -182,6 +184,7 @@ def _node_with_room(fleet: Fleet, bundle: Bundle, job: Job) -> str | None:
     for key in fleet.index.nodes_by_pool.keys(bundle.pool):
         node = fleet.nodes[key]
         is_open = node.takes_work and not node.is_spare and node.retire_reason is None
+        is_open &= node.has_agent
         is_free = node.lease_count == 0 and node.node_id not in siblings
         if is_open and is_free and _free(fleet, node) >= job.requirement.capacity:
             return node.node_id
@@ -227,8 +230,9 @@ def _targets(fleet: Fleet) -> Iterator[str]:
         idle = [node for node in nodes if node.takes_work and not node.is_held]
         spare_count = sum(1 for node in idle if node.is_spare)
         warm_count = len(idle) - spare_count
-        is_short = spare_count < pool.spare_count or warm_count < pool.warm_count
-        if is_short and _may_grow(fleet, pool.name):
+        is_short = warm_count < pool.warm_count and _may_grow(fleet, pool.name)
+        is_short |= spare_count < pool.spare_count and _may_grow(fleet, pool.name, for_jobs=True)
+        if is_short:
             yield (
                 f"pool {pool.name} has {warm_count} of {pool.warm_count} warm"
                 f" and {spare_count} of {pool.spare_count} spare nodes"
@@ -239,13 +243,20 @@ def _targets(fleet: Fleet) -> Iterator[str]:
                 yield f"node {node.node_id} stands idle beyond its time"
 
 
-def _may_grow(fleet: Fleet, pool_name: str) -> bool:
+def _may_grow(fleet: Fleet, pool_name: str, *, for_jobs: bool = False) -> bool:
     pool = fleet.pools[pool_name]
     return any(
         tier.kind is TierKind.ELASTIC
+        and (tier.has_agents or not for_jobs)
         and fleet.index.nodes_by_tier.count(f"{pool_name}/{tier.name}") < tier.node_count_max
         for tier in pool.tiers
     )
+
+
+def _maintenances(fleet: Fleet) -> Iterator[str]:
+    for each in fleet.maintenances.in_order():
+        if each.added is not None and (each.plan.timetable.to_at_ms or 0) < fleet.now_ms:
+            yield f"maintenance {each.name} is over and not forgotten"
 
 
 def _is_old(fleet: Fleet, node: Node, idle_ms: int) -> bool:

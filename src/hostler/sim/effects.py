@@ -38,6 +38,7 @@ from hostler.agent.core.inputs import (
     SupervisorFailed,
     SupervisorStarted,
 )
+from hostler.sim.world import Violation
 
 if TYPE_CHECKING:
     from hostler.sim.agent import AgentProcess
@@ -73,6 +74,9 @@ def _supervise(agent: AgentProcess, effect: ProcessEffect) -> None:
     machine = agent.machine
     supervisor = machine.supervisor_by_key.get(effect.key)
     match effect:
+        case StartSupervisor() if not machine.enrolment.has_agent:
+            # A deputy would refuse it; that it is asked at all is a fault of whoever placed it.
+            raise Violation("job_without_agent", "a job is to start where no agent runs")
         case StartSupervisor():
             if machine.start_supervisor(effect.key, effect.start):
                 agent.soon(SupervisorStarted(key=effect.key), delay_ms=machine.rng.below(50))

@@ -40,6 +40,12 @@ class Hardware:
         self._capacity = {
             (pool.name, tier.name): tier.capacity for pool in fleet.pools for tier in pool.tiers
         }
+        self._agentless = {
+            (pool.name, tier.name): None
+            for pool in fleet.pools
+            for tier in pool.tiers
+            if not tier.has_agents
+        }
         self._slot_count = {pool.name: pool.slot_count for pool in fleet.pools}
         self._fleet = fleet
         self._own: list[Machine] = []
@@ -73,7 +79,12 @@ class Hardware:
         """Make a machine out of what the provider gives."""
         times = 2 if machine.offer == "large" else 1
         capacity = times * self._capacity[(machine.pool, machine.tier)]
-        enrolment = Enrolment(node_id=machine.node_id, pool=machine.pool, tier=machine.tier)
+        enrolment = Enrolment(
+            node_id=machine.node_id,
+            pool=machine.pool,
+            tier=machine.tier,
+            has_agent=(machine.pool, machine.tier) not in self._agentless,
+        )
         made = self._machine(machine.machine_id, enrolment, capacity)
         if self.boots_in is not None:
             boots_in_ms = self.boots_in(machine)

@@ -29,6 +29,7 @@ from hostler.sim.scenario import (
     AcquireLeases,
     ChangeConfiguration,
     OperateNodes,
+    PlanMaintenance,
     RestNowAndThen,
     Scenario,
     SubmitBundles,
@@ -38,6 +39,7 @@ from hostler.sim.truth import Truth
 from hostler.sim.upkeep import Upkeep
 from hostler.sim.workloads.bundles import Submitters
 from hostler.sim.workloads.leases import Lessees
+from hostler.sim.workloads.maintainers import Maintainers
 from hostler.sim.workloads.operators import Configurers, NodeOperators
 from hostler.sim.workloads.rhythm import keep_doing
 from hostler.sim.world import Violation, World
@@ -141,6 +143,8 @@ class History:
                     Lessees(self.client, workload, lease_ms_by_pool).begin()
                 case OperateNodes():
                     NodeOperators(self.client, self.server, workload).begin()
+                case PlanMaintenance():
+                    Maintainers(self.client, self.server, workload, pools).begin()
                 case RestNowAndThen():
                     self._rest_now_and_then(workload)
                 case ChangeConfiguration():

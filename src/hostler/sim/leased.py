@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hostler.agent.core.checks import FOLDER as READY_CHECK
 from hostler.agent.core.inputs import ExecFinished, LeaseCleared, LeaseKey
 from hostler.wire.agent import ExecStart
 
@@ -44,13 +45,20 @@ class LeasedCommands:
             return
         machine.begin_leased(start.request_id, key)
         lasts_ms = machine.rng.between(100, 90_000)
-        self._world.after(lasts_ms, self._finish, start.request_id, None)
+        is_check = key.lease_id == READY_CHECK
+        is_failing = is_check and machine.rng.chance(machine.plan.check_fails_ppm)
+        if is_failing:
+            self._world.probe("machine.ready_check_failed")
+        self._world.after(lasts_ms, self._finish, start.request_id, None, int(is_failing))
 
-    def _finish(self, request_id: str, signal: str | None) -> None:
+    def _finish(self, request_id: str, signal: str | None, exit_code: int = 0) -> None:
         if self._machine.end_leased(request_id) and not self._agent.is_dead:
-            exit_code = 0 if signal is None else None
             self._agent.take(
-                ExecFinished(request_id=request_id, exit_code=exit_code, signal=signal)
+                ExecFinished(
+                    request_id=request_id,
+                    exit_code=exit_code if signal is None else None,
+                    signal=signal,
+                )
             )
 
     def _clear(self, key: LeaseKey) -> None:

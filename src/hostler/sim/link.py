@@ -16,6 +16,7 @@ from hostler.core.inputs import (
     CommandFailed,
     CommandSettled,
     ContactResumed,
+    FenceLimitKept,
     InventoryReported,
     NoticeReported,
     Outcome,
@@ -73,6 +74,8 @@ class _NodeLink:
         self.heard_at_ms = 0
         self.is_silent = False
         self.is_watched = False
+        self.limits_told = (0, 0)
+        """Heartbeat and fence, as its agent was told last, or is told next."""
         self.waiting: dict[str, None] = {}
         """Commands handed over and not answered."""
 
@@ -169,6 +172,7 @@ class AgentLinks:
             and link.node_epoch == node.epoch
             and session.can_resume(hello.session_id, hello.received_seq)
         ):
+            self._limits_said(link, hello.fence_after_ms)
             self._welcome(link, connection, session, hello.received_seq)
             return
         self._lose_session(link)
@@ -186,12 +190,13 @@ class AgentLinks:
         )
         # The welcome gives authority. No step is open, and the next one takes the hello in before
         # it judges anybody's silence.
+        self._limits_said(link, hello.fence_after_ms)
         self._welcome(link, connection, link.session, 0)
 
     def _welcome(
         self, link: _NodeLink, connection: Connection, session: LinkSession, received_seq: int
     ) -> None:
-        settings = self._server.fleet.settings or Settings(fleet_id="")
+        heartbeat_ms, fence_after_ms = link.limits_told
         link.is_welcomed = True
         connection.send_to_agent(
             session.send(
@@ -201,8 +206,8 @@ class AgentLinks:
                     node_epoch=link.node_epoch,
                     session_id=session.session_id,
                     received_seq=session.received_seq,
-                    heartbeat_ms=settings.heartbeat_ms,
-                    fence_after_ms=settings.fence_after_ms,
+                    heartbeat_ms=heartbeat_ms,
+                    fence_after_ms=fence_after_ms,
                 )
             )
         )
@@ -248,9 +253,7 @@ class AgentLinks:
         match message:
             case wire.Heartbeat():
                 # The answer gives authority: not while a step is open that may take it away.
-                self._server.when_readable(
-                    lambda: self._acknowledge(link, session, message.sent_at_ms)
-                )
+                self._server.when_readable(lambda: self._acknowledge(link, session, message))
             case wire.InventoryReported():
                 self._server.observe(
                     InventoryReported(node_id=node_id, shape=shape_of(message.inventory))
@@ -275,9 +278,36 @@ class AgentLinks:
             case _:
                 pass  # streams pass by the core
 
-    def _acknowledge(self, link: _NodeLink, session: LinkSession, sent_at_ms: int) -> None:
-        if link.session is session and self._is_current(link):
-            self._tell(link, wire.HeartbeatAck(sent_at_ms=sent_at_ms))
+    def _acknowledge(
+        self, link: _NodeLink, session: LinkSession, heartbeat: wire.Heartbeat
+    ) -> None:
+        if link.session is not session or not self._is_current(link):
+            return
+        told = link.limits_told
+        self._limits_said(link, heartbeat.fence_after_ms)
+        is_news = link.limits_told != told
+        heartbeat_ms, fence_after_ms = link.limits_told if is_news else (0, 0)
+        self._tell(
+            link,
+            wire.HeartbeatAck(
+                sent_at_ms=heartbeat.sent_at_ms,
+                heartbeat_ms=heartbeat_ms,
+                fence_after_ms=fence_after_ms,
+            ),
+        )
+
+    def _limits_said(self, link: _NodeLink, kept_ms: int) -> None:
+        """Tell the core when an agent goes by another limit; choose what it is told next."""
+        settings = self._server.fleet.settings or Settings(fleet_id="")
+        node = self._server.fleet.nodes.get(link.node_id)
+        if node is not None and kept_ms > 0:
+            known_ms, told_ms = node.fence_after_ms, settings.fence_after_ms
+            if known_ms > max(kept_ms, told_ms) or kept_ms > max(known_ms, told_ms):
+                self._world.probe("agent.kept_another_limit")
+                self._server.observe(
+                    FenceLimitKept(node_id=NodeId(link.node_id), fence_after_ms=kept_ms)
+                )
+        link.limits_told = (settings.heartbeat_ms, settings.fence_after_ms)
 
     def _is_current(self, link: _NodeLink) -> bool:
         node = self._server.fleet.nodes.get(link.node_id)

@@ -46,6 +46,8 @@ class MachinePlan(msgspec.Struct, frozen=True, kw_only=True):
     """From an agent's crash until it is started again."""
     strays_ppm: int = 0
     """A leased command outlives the agent that started it, until the next life clears it away."""
+    check_fails_ppm: int = 0
+    """One try of a pool's ready check does not pass."""
 
 
 CALM = MachinePlan(agent_returns_ms=(500, 2_000))
@@ -57,6 +59,8 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True):
     node_id: str | None = None
     pool: str = ""
     tier: str = ""
+    has_agent: bool = True
+    """False: what acts for it is the server's deputy, which starts no jobs."""
 
 
 class Folder(msgspec.Struct):

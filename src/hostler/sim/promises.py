@@ -22,6 +22,8 @@ from hostler.core.inputs import (
     UncordonNode,
 )
 from hostler.core.job_config import EMPTY
+from hostler.core.job_inputs import ConfigureJob
+from hostler.core.maintenance_inputs import AddMaintenance, RemoveMaintenance
 from hostler.core.replies import Accepted, Result
 from hostler.model.bundle import BundlePhase, Job
 from hostler.model.lease import LeasePhase
@@ -40,6 +42,8 @@ class Promises:
         self._by_subject: dict[str, Holds] = {}
         self._last_by_subject: dict[str, str] = {}
         """The last request of a batch about each thing: it overrules those before it."""
+        self._kept_ms = 1 << 53
+        """The shortest time for which what was over has been kept."""
 
     def attempted(self, inputs: Sequence[AnyInput]) -> None:
         """Note what is being asked for: until it is answered, either state is right."""
@@ -56,7 +60,7 @@ class Promises:
         asked_of = _subject(request)
         if asked_of and self._last_by_subject.get(asked_of) != request.request_id:
             return
-        promise = _promise(fleet, request, result)
+        promise = self._promise(fleet, request, result)
         if promise is not None:
             subject, holds = promise
             self._by_subject[subject] = holds
@@ -69,42 +73,60 @@ class Promises:
         Raises:
             Violation: Something that was acknowledged is not so any more.
         """
+        if fleet.settings is not None:
+            self._kept_ms = min(self._kept_ms, fleet.settings.retention.ended_ms)
         for subject, holds in self._by_subject.items():
             if not holds(fleet):
                 raise Violation("promise_broken", "what was acknowledged is lost", subject=subject)
 
+    def _promise(
+        self, fleet: Fleet, request: AnyInput, result: Accepted
+    ) -> tuple[str, Holds] | None:
+        subject = _subject(request) or f"lease:{result.subject_id}"
+        match request:
+            case SubmitBundle():
+                return subject, lambda now: _is_submitted(now, request)
+            case ConfigureJob():
+                return subject, lambda now: _is_job_configured(now, request)
+            case AddMaintenance():
+                return subject, lambda now: _is_planned(now, request)
+            case RemoveMaintenance():
+                return subject, lambda now: _is_called_off(now, request)
+            case DeleteBundle():
+                return subject, lambda now: _is_deleting(now, request)
+            case CordonNode() | DrainNode():
+                return subject, lambda now: _is_closed(now, request.node_id)
+            case AcquireLease():
+                lease = fleet.leases.get(result.subject_id)
+                at_ms = fleet.now_ms if lease is None else lease.requested_at_ms
+                return (
+                    subject,
+                    lambda now: (
+                        result.subject_id in now.leases or (now.now_ms >= at_ms + self._kept_ms)
+                    ),
+                )
+            case ReleaseLease():
+                return subject, lambda now: _is_over(now, request.lease_id)
+            case ApplyConfiguration():
+                return subject, lambda now: _is_configured(now, request)
+            case _:
+                return None
+
 
 def _subject(request: AnyInput) -> str | None:
     match request:
-        case SubmitBundle() | DeleteBundle():
+        case SubmitBundle() | DeleteBundle() | ConfigureJob():
             return f"bundle:{request.bundle_id}"
+        case AddMaintenance():
+            return f"maintenance:{request.plan.name}"
+        case RemoveMaintenance():
+            return f"maintenance:{request.maintenance_name}"
         case ReleaseLease():
             return f"lease:{request.lease_id}"
         case CordonNode() | LabelNode() | UncordonNode() | DrainNode():
             return f"node:{request.node_id}"
         case ApplyConfiguration():
             return "configuration"
-        case _:
-            return None
-
-
-def _promise(fleet: Fleet, request: AnyInput, result: Accepted) -> tuple[str, Holds] | None:
-    subject = _subject(request) or f"lease:{result.subject_id}"
-    match request:
-        case SubmitBundle():
-            return subject, lambda now: _is_submitted(now, request)
-        case DeleteBundle():
-            return subject, lambda now: _is_deleting(now, request)
-        case CordonNode() | DrainNode():
-            return subject, lambda now: _is_closed(now, request.node_id)
-        case AcquireLease():
-            lease = fleet.leases.get(result.subject_id)
-            at_ms = fleet.now_ms if lease is None else lease.requested_at_ms
-            return subject, lambda now: result.subject_id in now.leases or _is_old(now, at_ms)
-        case ReleaseLease():
-            return subject, lambda now: _is_over(now, request.lease_id)
-        case ApplyConfiguration():
-            return subject, lambda now: _is_configured(now, request)
         case _:
             return None
 
@@ -129,6 +151,32 @@ def _asked_for(jobs: Sequence[Job]) -> list[Job]:
     return [replace(job, config=replace(job.config or EMPTY, generation=0)) for job in jobs]
 
 
+def _is_job_configured(fleet: Fleet, request: ConfigureJob) -> bool:
+    bundle = fleet.bundles.get(request.bundle_id)
+    rollout = fleet.rollouts.get(request.bundle_id)
+    if bundle is None or bundle.phase is not BundlePhase.ACTIVE:
+        return False
+    wanted = replace(request.config or EMPTY, generation=0)
+    return any(
+        job.name == request.job and replace(job.config or EMPTY, generation=0) == wanted
+        for each in (bundle, None if rollout is None else rollout.former)
+        if each is not None
+        for job in each.jobs
+    )
+
+
+def _is_planned(fleet: Fleet, request: AddMaintenance) -> bool:
+    to_at_ms = request.plan.timetable.to_at_ms or 0
+    known = fleet.maintenances.get(request.plan.name)
+    is_there = known is not None and known.added is not None and known.plan == request.plan
+    return is_there or fleet.now_ms >= to_at_ms
+
+
+def _is_called_off(fleet: Fleet, request: RemoveMaintenance) -> bool:
+    known = fleet.maintenances.get(request.maintenance_name)
+    return known is None or known.added is None
+
+
 def _is_deleting(fleet: Fleet, request: DeleteBundle) -> bool:
     bundle = fleet.bundles.get(request.bundle_id)
     return bundle is None or bundle.phase is not BundlePhase.ACTIVE
@@ -143,12 +191,6 @@ def _is_closed(fleet: Fleet, node_id: str) -> bool:
 def _is_over(fleet: Fleet, lease_id: str) -> bool:
     lease = fleet.leases.get(lease_id)
     return lease is None or lease.phase in (LeasePhase.SETTLED, LeasePhase.REFUSED)
-
-
-def _is_old(fleet: Fleet, since_at_ms: int) -> bool:
-    """Say whether retention may have removed what ended at an instant at the earliest."""
-    settings = fleet.settings
-    return settings is None or fleet.now_ms >= since_at_ms + settings.retention.ended_ms
 
 
 def _is_configured(fleet: Fleet, request: ApplyConfiguration) -> bool:

@@ -35,6 +35,8 @@ class TierPlan(_Part, frozen=True, kw_only=True):
     """Of one node."""
     is_interruptible: bool = False
     boot_ms: int = 60_000
+    has_agents: bool = True
+    """False: nothing of ours runs on its machines, and the server speaks for them."""
     zone: str = ""
     edition: int = 0
     """Of the provider's options; another one makes other machines."""
@@ -147,6 +149,18 @@ class ChangeConfiguration(
     """Operators change floors, ceilings and spares."""
 
     per_hour: int = 6
+    settings_ppm: int = 0
+    """How often they change limits of the fleet and of its pools, too."""
+
+
+class PlanMaintenance(_Part, frozen=True, kw_only=True, tag="plan_maintenance", tag_field="kind"):
+    """Operators have machines worked on at times that they name, and change their minds."""
+
+    per_hour: int = 20
+    begin_ms: Range = (0, 120_000)
+    """From when it is said until it begins."""
+    lasts_ms: Range = (10_000, 60_000)
+    lead_ms: Range = (0, 30_000)
 
 
 class RestNowAndThen(_Part, frozen=True, kw_only=True, tag="rest", tag_field="kind"):
@@ -156,7 +170,14 @@ class RestNowAndThen(_Part, frozen=True, kw_only=True, tag="rest", tag_field="ki
     rest_ms: Range = (60_000, 300_000)
 
 
-Workload = SubmitBundles | AcquireLeases | OperateNodes | ChangeConfiguration | RestNowAndThen
+Workload = (
+    SubmitBundles
+    | AcquireLeases
+    | OperateNodes
+    | PlanMaintenance
+    | ChangeConfiguration
+    | RestNowAndThen
+)
 
 
 class CrashServer(_Part, frozen=True, kw_only=True, tag="crash_server", tag_field="kind"):

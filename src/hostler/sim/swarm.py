@@ -30,6 +30,7 @@ from hostler.sim.scenario import (
     Partition,
     PauseAgents,
     Phases,
+    PlanMaintenance,
     PoolPlan,
     RejectStarts,
     RestartEverything,
@@ -118,7 +119,15 @@ def _settings(rng: Stream) -> SettingsPlan:
 def _pools(stream: StreamOf) -> tuple[PoolPlan, ...]:
     rng, services = stream("pools"), stream("services")
     pools = [_pool(rng, name) for name in ("p", "q")[: rng.between(1, 2)]]
-    return tuple(replace(pool, has_service=services.chance(200_000)) for pool in pools)
+    pools = [replace(pool, has_service=services.chance(200_000)) for pool in pools]
+    agentless = stream("agentless")
+    return tuple(_without_agents(pool) if agentless.chance(150_000) else pool for pool in pools)
+
+
+def _without_agents(pool: PoolPlan) -> PoolPlan:
+    """Return a pool on whose launched machines nothing of ours runs."""
+    tiers = (replace(tier, has_agents=tier.machine_count > 0) for tier in pool.tiers)
+    return replace(pool, tiers=tuple(tiers))
 
 
 def _worked_on(rng: Stream, settings: SettingsPlan) -> SettingsPlan:
@@ -205,7 +214,12 @@ def _workload(stream: StreamOf) -> tuple[Workload, ...]:
         found.append(OperateNodes(per_hour=rng.choice((10, 60)), labels_ppm=labels_ppm))
     rng = stream("change_configuration")
     if rng.chance(400_000):
-        found.append(ChangeConfiguration(per_hour=rng.choice((4, 20))))
+        settings_ppm = stream("changed_settings").choice((0, 500_000, 1_000_000))
+        per_hour = rng.choice((4, 20, 60))
+        found.append(ChangeConfiguration(per_hour=per_hour, settings_ppm=settings_ppm))
+    rng = stream("plan_maintenance")
+    if rng.chance(250_000):
+        found.append(PlanMaintenance(per_hour=rng.choice((10, 40))))
     rng = stream("rest")
     if rng.chance(250_000):
         found.append(RestNowAndThen(per_hour=rng.choice((4, 12))))
@@ -292,6 +306,7 @@ def _cloud(rng: Stream) -> CloudPlan:
         is_answer_lost_ppm=_perhaps(rng, 100_000),
         is_unknown_ppm=_perhaps(rng, 150_000),
         is_late_ppm=_perhaps(rng, 50_000),
+        is_swallowed_ppm=_perhaps(rng, 100_000),
         never_boots_ppm=_perhaps(rng, 150_000),
         list_lag_ms=(0, rng.choice((0, 5_000, 60_000))),
     )
@@ -306,4 +321,5 @@ def _machines(rng: Stream) -> MachinePlan:
         supervisor_fails_ppm=_perhaps(rng, 30_000),
         agent_returns_ms=(200, rng.choice((3_000, 15_000, 100_000))),
         strays_ppm=_perhaps(rng, 300_000),
+        check_fails_ppm=_perhaps(rng, 300_000),
     )

@@ -13,7 +13,7 @@ from hostler.core.replies import Accepted, Refused
 from hostler.model.calendar import Weekday, Window
 from hostler.model.maintenance import MaintenancePlan
 from hostler.model.timetable import Timetable
-from hostler.testing.builders import a_job
+from hostler.testing.builders import a_job, a_pool, an_elastic_tier
 from tests.core.mirror import reloaded
 from tests.core.nodes.test_consolidation import settle
 from tests.core.nodes.test_maintenance import EAST, HOUR, MINUTE, UTC, a_plan
@@ -75,6 +75,51 @@ def test_what_is_removed_while_it_holds_opens_its_nodes(theatre: NewTheatre) -> 
     assert (node.takes_work, node.cordon, node.drain, node.maintenance) == (True, None, None, None)
     assert len(world.fleet.maintenances) == 0
     world.check_calm()
+
+
+def test_a_machine_launched_meanwhile_is_meant_by_none_but_what_is_said_of_it(
+    theatre: NewTheatre,
+) -> None:
+    """Simulator seed 128: closed for the second one, it was taken for an old one of the first."""
+    tier = an_elastic_tier(boot_ms=HOUR)
+    world = theatre(a_pool(tiers=(tier,), warm_count=1), UTC, maintenance=(of_all(),))
+    world.advance(2 * HOUR + MINUTE)
+    settle(world)
+    (node,) = [each for each in world.launched() if each.takes_work]
+    ends_at_ms = 2 * HOUR + 10 * MINUTE
+    timetable = Timetable(time_zone="UTC", from_at_ms=2 * HOUR, to_at_ms=ends_at_ms)
+    add(world, name="fan", node_ids=(node.node_id,), timetable=timetable)
+    maintained = world.fleet.nodes[node.node_id].maintenance
+    assert maintained is not None
+    assert (maintained.name, maintained.to_at_ms) == ("fan", ends_at_ms)
+    world.check_calm()
+    world.advance(ends_at_ms)
+    assert world.fleet.nodes[node.node_id].takes_work
+
+
+def test_other_limits_of_leases_do_not_change_what_a_machine_is_closed_for(
+    theatre: NewTheatre,
+) -> None:
+    """What was closed for two stays closed for both, also if it would be too new for one now."""
+    tier = an_elastic_tier(boot_ms=HOUR)
+    pool = a_pool(tiers=(tier,), node_count_min=1)
+    world = theatre(pool, UTC, maintenance=(of_all(),))
+    settle(world)
+    (node,) = world.launched()
+    world.advance(2 * HOUR - 15 * MINUTE)
+    world.configure(a_pool(tiers=(tier,), node_count_min=1, lease_ms_max=3 * HOUR))
+    timetable = Timetable(time_zone="UTC", from_at_ms=HOUR, to_at_ms=4 * HOUR)
+    add(world, name="fan", node_ids=(node.node_id,), timetable=timetable)
+    world.check_calm()
+    maintained = world.fleet.nodes[node.node_id].maintenance
+    assert maintained is not None
+    assert maintained.to_at_ms == 4 * HOUR
+    assert not world.fleet.nodes[node.node_id].takes_work
+
+
+def of_all() -> MaintenancePlan:
+    """Return a plan about all nodes of the pool."""
+    return a_plan(name="all", node_ids=(), pools=("p",))
 
 
 def test_windows_that_recur_stay_until_they_are_removed(theatre: NewTheatre) -> None:

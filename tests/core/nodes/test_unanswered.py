@@ -26,6 +26,7 @@ def test_it_is_given_up_and_its_place_filled_again(stable: NewStable) -> None:
     assert (failure.code, failure.is_certain) == ("launch_timeout", False)
     assert failure.message == "its launch is not answered after 2m: no answer in time"
     assert world.commands("stop_machine") == ["n-000001/stop/1"]
+    assert list(world.fleet.notes["n-000001"]) == ["retirement"], "it does not boot any more"
     assert world.fleet.cooldowns["p/cloud/small"].code == "launch_timeout"
     world.advance(BOOT_MS + limits.COOLDOWN_MS_MIN)
     assert world.commands("launch_machine") == ["n-000002/launch/1"]

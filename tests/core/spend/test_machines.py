@@ -9,6 +9,7 @@ from hostler.core.machine_fact import MachineFact
 from hostler.core.spend_index import FLEET
 from hostler.model import Node
 from hostler.model.node import NodePhase, Origin, RetireReason
+from hostler.model.reason import Reason
 from hostler.model.spend import UNITS_PER_MICRO, SpendBy, Stretch
 from hostler.testing.builders import a_fixed_tier, a_node, a_pool, an_elastic_tier
 from tests.core.leasing.rental import a_launched_node
@@ -130,6 +131,19 @@ def test_a_stop_by_label_learns_which_machine_it_ends(accounts: NewAccounts) -> 
     gone = Succeeded(ended_at_ms=9_000)
     world.run(CommandSettled(command_id=entry.command_id, outcome=gone))
     assert world.fleet.index.spend.used(FLEET, SpendBy.OFFER, Stretch.TOTAL, 0).node_ms == 8_000
+
+
+def test_a_start_that_is_told_to_be_later_frees_money_for_who_was_held_back(
+    accounts: NewAccounts,
+) -> None:
+    budget = a_budget(a_cap(node_ms=HOUR_MS), pool="")
+    old = a_launched_node("n-900001", machine_id=None, started_at_ms=0)
+    world = accounts(a_pool(), a_pool("q"), budget, old, now_ms=HOUR_MS)
+    waiting = world.acquire("q", timeout_ms=HOUR_MS)
+    assert world.now(waiting).node_id is None
+    assert world.why(waiting).reason is Reason.BUDGET_SPENT
+    list_of(world, a_fact(old, HOUR_MS - 1_000))
+    assert world.commands("launch_machine")
 
 
 def test_stuck_02_what_will_not_die_still_costs_and_is_nobodys_lease(

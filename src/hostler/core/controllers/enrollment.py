@@ -28,6 +28,7 @@ from hostler.model.reason import Reason
 READS: Final = (Node, Pool)
 
 _BOOTING: Final = (NodePhase.REQUESTED, NodePhase.STARTING)
+_LEAVING: Final = (NodePhase.STOPPING, NodePhase.RETIRED)
 
 
 def reconcile(txn: Txn) -> None:
@@ -41,6 +42,8 @@ def reconcile(txn: Txn) -> None:
     for node in txn.changed(Node):
         if node.phase in _BOOTING:
             _enrol(txn, node)
+        elif node.phase in _LEAVING:
+            txn.clear_note(node.node_id)  # it boots no more
         else:
             _cut(txn, node)
 
@@ -103,7 +106,7 @@ def _is_proven(txn: Txn, node: Node) -> bool:
 def _cut(txn: Txn, node: Node) -> None:
     """Follow the pool's slot count, as far as the leases that are held allow it."""
     pool = txn.fleet.pools.get(node.pool)
-    if pool is None or node.slot_count == pool.slot_count:
+    if pool is None or node.slot_count == pool.slot_count or node.phase in _LEAVING:
         return
     slot_count = max(pool.slot_count, node.lease_count)
     if slot_count != node.slot_count:

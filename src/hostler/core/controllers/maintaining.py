@@ -104,8 +104,11 @@ def _wanted(txn: Txn, node: Node, near: list[Maintenance]) -> NodeMaintenance | 
     if not found:
         return None
     found.sort(key=lambda each: (each.from_at_ms or 0, each.name))
+    have = node.maintenance
+    names = [each.name for each in found]
     return NodeMaintenance(
-        name=found[0].name,
+        # The name that it has stays, as long as that one holds: `is_about` goes by it.
+        name=have.name if have is not None and have.name in names else names[0],
         from_at_ms=found[0].from_at_ms or 0,
         to_at_ms=max(each.to_at_ms or 0 for each in found),
         is_begun=any((each.prepare_at_ms or 0) <= txn.now_ms for each in found),

@@ -11,8 +11,8 @@ Waits on: nothing that people ask about; leasing, sizing and placing wait on Rea
           Reason.BUDGET_IN_USE.
 
 Whether something fits is asked of `core/budgets` by whoever would begin it. What is held back is
-tried again when something that counts has ended, a machine has come, or a period begins anew; until
-then less and less is left, so there is nothing to try.
+tried again when something that counts has ended or turns out to have cost less, a machine has come,
+or a period begins anew; until then less and less is left, so there is nothing to try.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ def reconcile(txn: Txn) -> None:
     freed: dict[Scope, None] = {}
     for node in txn.changed(Node):
         if _is_to_be_kept(node) and _keep(txn, node):
-            moved.update(dict.fromkeys(machine_scopes(node.pool, node.tier)))
+            scopes = dict.fromkeys(machine_scopes(node.pool, node.tier))
+            moved.update(scopes)
+            if _has_cost_less(node):
+                freed.update(scopes)
         if node.phase_since_at_ms == txn.now_ms and _has_moved_on(txn, node):
             freed.update(dict.fromkeys(machine_scopes(node.pool, node.tier)))
     if not len(txn.fleet.budgets):
@@ -99,6 +102,12 @@ def _keep(txn: Txn, node: Node) -> bool:
         return False
     books.keep_machine(txn, node, started_at_ms)
     return True
+
+
+def _has_cost_less(node: Node) -> bool:
+    """Say whether a machine has begun later than the books had it."""
+    from_ms, began_ms = node.metered_from_ms, node.started_at_ms
+    return from_ms is not None and began_ms is not None and began_ms > from_ms
 
 
 def _has_machine(node: Node) -> bool:

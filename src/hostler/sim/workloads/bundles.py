@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hostler.base.ids import BundleId
 from hostler.core.inputs import AnyRequest, DeleteBundle, ResetBundle, SteerRollout, SubmitBundle
-from hostler.core.job_inputs import StartJob, StopJob
+from hostler.core.job_inputs import ConfigureJob, StartJob, StopJob
 from hostler.model.bundle import (
     Fallback,
     Job,
@@ -111,12 +111,32 @@ class Submitters:
             )
 
     def _configure(self) -> None:
-        """Change nothing of a bundle but what its jobs work by."""
+        """Change nothing of a bundle but what its jobs work by: all of them, or one by itself."""
         if not self._wanted:
             return
         last = self._last[self._config_rng.choice(self._wanted)]
+        if self._config_rng.chance(500_000):
+            self._configure_job(last)
+            return
         jobs = tuple(replace(job, config=self._config(likely_ppm=900_000)) for job in last.jobs)
         self._client.ask(lambda request_id: replace(last, request_id=request_id, jobs=jobs))
+
+    def _configure_job(self, last: SubmitBundle) -> None:
+        rng = self._config_rng
+        job = rng.choice(last.jobs).name
+        config = self._config(likely_ppm=800_000)
+        if_generation = rng.between(1, 4) if rng.chance(200_000) else None
+        self._client.world.probe("people.configured_job")
+        self._client.ask(
+            lambda request_id: ConfigureJob(
+                request_id=request_id,
+                principal="operator",
+                bundle_id=last.bundle_id,
+                job=job,
+                config=config,
+                if_generation=if_generation,
+            )
+        )
 
     def _config(self, *, likely_ppm: int) -> JobConfig | None:
         rng = self._config_rng

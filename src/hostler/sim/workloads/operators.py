@@ -13,6 +13,7 @@ from hostler.sim.client import Client
 from hostler.sim.configuration import configuration
 from hostler.sim.scenario import ChangeConfiguration, FleetPlan, OperateNodes, PoolPlan, TierPlan
 from hostler.sim.server import Server
+from hostler.sim.workloads import limits
 from hostler.sim.workloads.rhythm import keep_wanting
 from hostler.sim.workloads.wishes import RACK, RACKS
 
@@ -91,6 +92,7 @@ class Configurers:
         self._first = fleet
         self._plan = plan
         self._rng = client.world.stream("workload", "configuration")
+        self._limits_rng = client.world.stream("workload", "limits")
         self._is_asking = False
         self.current = fleet
         self.ceiling_max: dict[str, int] = {}
@@ -111,7 +113,13 @@ class Configurers:
                 self._client.world.probe("operator.disabled_pool")
                 number = self._rng.below(len(pools))
                 pools[number] = msgspec.structs.replace(pools[number], is_enabled=False)
-            self._apply(msgspec.structs.replace(self._first, pools=tuple(pools)))
+            settings = self._first.settings
+            settings_ppm = 0 if self._plan is None else self._plan.settings_ppm
+            if self._limits_rng.chance(settings_ppm):
+                self._client.world.probe("operator.changed_limits")
+                settings = limits.changed_settings(self._limits_rng, settings)
+                pools = [limits.changed_pool(self._limits_rng, pool) for pool in pools]
+            self._apply(msgspec.structs.replace(self._first, pools=tuple(pools), settings=settings))
 
     def settle(self) -> None:
         """Go back to the first configuration, which the fleet is to converge to."""
