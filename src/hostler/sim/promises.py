@@ -43,11 +43,13 @@ class Promises:
         self._last_by_subject: dict[str, str] = {}
         """The last request of a batch about each thing: it overrules those before it."""
         self._kept_ms = 1 << 53
-        """The shortest time for which what was over has been kept."""
+        """The shortest time that anybody wanted what is over to be kept for."""
 
     def attempted(self, inputs: Sequence[AnyInput]) -> None:
         """Note what is being asked for: until it is answered, either state is right."""
         for one in inputs:
+            if isinstance(one, ApplyConfiguration):
+                self._kept_ms = min(self._kept_ms, one.settings.retention.ended_ms)
             subject = _subject(one)
             if subject is not None and isinstance(one, Request):
                 self._by_subject.pop(subject, None)
@@ -73,8 +75,6 @@ class Promises:
         Raises:
             Violation: Something that was acknowledged is not so any more.
         """
-        if fleet.settings is not None:
-            self._kept_ms = min(self._kept_ms, fleet.settings.retention.ended_ms)
         for subject, holds in self._by_subject.items():
             if not holds(fleet):
                 raise Violation("promise_broken", "what was acknowledged is lost", subject=subject)

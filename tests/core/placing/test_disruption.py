@@ -1,6 +1,8 @@
 """Disruption budgets: what runs well is disturbed only as far, and only when, they allow."""
 
+from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -10,6 +12,7 @@ from hostler.core.disruption import Hindrance, hindrance, standings
 from hostler.core.inputs import DrainNode
 from hostler.core.replies import Accepted, Refused
 from hostler.core.txn import Txn
+from hostler.engine.time_zones import read_time_zones
 from hostler.model import TimeZone
 from hostler.model.calendar import Offset, Weekday, Window
 from hostler.model.disruption import DisruptionBudget
@@ -21,6 +24,7 @@ from tests.core.placing.theatre import Theatre, own_pool
 
 HOUR_MS = 3_600_000
 UTC = TimeZone(name="UTC", offsets=(Offset(from_at_ms=0, offset_ms=0),), known_until_at_ms=10**15)
+BERLIN = read_time_zones(["Europe/Berlin"], 1_780_000_000_000)[0]
 SHOW = Window(time_zone="UTC", days=(Weekday.THURSDAY,), from_ms=2 * HOUR_MS, to_ms=4 * HOUR_MS)
 """On 1970-01-01 from 02:00 to 04:00."""
 
@@ -228,3 +232,51 @@ def test_it_is_told_how_far_each_budget_is_used() -> None:
     assert budgets_text(view) == (
         "careful of main: 1 of 1 away; show of the fleet: 2 ready, 2 must be (not in force now)"
     )
+
+
+@pytest.mark.parametrize("day", [(2026, 3, 28), (2026, 10, 24), (2026, 6, 1)])
+def test_b089_moves_keep_to_the_night_over_clock_changes(day: tuple[int, int, int]) -> None:
+    """B89: moves 22:00 to 06:00 local only, across midnight and daylight saving; tried by every
+    voluntary cause at 21:59, 22:00, 05:59, 06:00. Involuntary ones are exempt."""
+    by_day = Window(
+        time_zone="Europe/Berlin",
+        days=tuple(Weekday),
+        from_ms=6 * HOUR_MS,
+        to_ms=22 * HOUR_MS,
+    )
+    evening = in_berlin(day, 22)
+    morning = in_berlin(day, 6, days_on=1)
+    nodes = [a_node(f"n-{900001 + n}", incarnation=1) for n in range(3)]
+    world = Theatre(own_pool(), BERLIN, *nodes, now_ms=evening - HOUR_MS)
+    budget = a_budget(unavailable_count_max=0, windows=(by_day,))
+    world.submit("b1", a_job(can_overlap=True), replica_count=2, disruption_budgets=(budget,))
+    world.become_ready()
+    found = []
+    for at_ms in (evening - 60_000, evening, morning - 60_000, morning):
+        world.advance(at_ms)
+        found.append([ask(world, "b1/main/0", cause=each) is None for each in MigrationCause])
+    assert found == [[False] * 4, [True] * 4, [True] * 4, [False] * 4]
+    lost = world.place("b1/main/0")
+    world.lose(str(lost))
+    assert world.place("b1/main/0") not in (None, lost), "a loss asks nobody"
+
+
+def test_b089_a_move_begun_within_its_time_is_finished_after_it() -> None:
+    world = a_theatre(3, now_ms=0)
+    busy = Window(time_zone="UTC", days=(Weekday.THURSDAY,), from_ms=HOUR_MS, to_ms=23 * HOUR_MS)
+    budget = a_budget(unavailable_count_max=0, windows=(busy,))
+    world.submit("b1", a_job(can_overlap=True), replica_count=2, disruption_budgets=(budget,))
+    world.become_ready()
+    world.advance(HOUR_MS - 60_000)
+    drain(world, "b1/main/0")
+    world.advance(HOUR_MS + 60_000)
+    assert stops(world) == 0, "its second copy is not ready yet"
+    for each in list(world.fleet.allocations.in_order()):
+        world.report(each, "ready")
+    assert stops(world) == 1
+
+
+def in_berlin(day: tuple[int, int, int], hour: int, *, days_on: int = 0) -> int:
+    """Return an hour of the wall clock there, so many days on."""
+    local = datetime(*day, hour, tzinfo=ZoneInfo("Europe/Berlin")) + timedelta(days=days_on)
+    return int(local.timestamp()) * 1_000
