@@ -94,10 +94,11 @@ def _late_member(txn: Txn, bundle: Bundle) -> Replica | None:
 
 def has_started(txn: Txn, bundle: Bundle) -> bool:
     """Say whether something of a gang runs, or was told to."""
-    return any(each.phase is not AllocationPhase.RESERVED for each in _live(txn, bundle))
+    return any(each.phase is not AllocationPhase.RESERVED for each in live(txn, bundle))
 
 
-def _live(txn: Txn, bundle: Bundle) -> list[Allocation]:
+def live(txn: Txn, bundle: Bundle) -> list[Allocation]:
+    """Return what of a gang has a place."""
     keys = txn.fleet.index.allocations_by_bundle.keys(bundle.bundle_id)
     return [txn.fleet.allocations[key] for key in keys]
 
@@ -151,7 +152,7 @@ def _demand(txn: Txn, bundle: Bundle, member: Member) -> Demand:
 def _given_back(txn: Txn, bundle: Bundle, lack: Lack) -> Lack:
     """Give back what the rest of a gang that never started holds."""
     if not has_started(txn, bundle):
-        for allocation in _live(txn, bundle):
+        for allocation in live(txn, bundle):
             holds.request_stop(txn, allocation, "its gang is incomplete")
     return lack
 

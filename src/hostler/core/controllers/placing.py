@@ -253,7 +253,7 @@ class _Pass:
         self.tried_jobs: set[tuple[str, str, str]] = set()
         """Line, bundle and job of those refused whom nothing sets apart from others of the job."""
         self.opened: list[str] = []
-        """Nodes on which there is room that was kept for somebody before."""
+        """Nodes on which there may be room that nobody could have before."""
         self.placed: list[Allocation] = []
 
     def run(self, groups: list[str]) -> None:
@@ -318,7 +318,12 @@ class _Pass:
         """Place all of a gang that wants a place, or say to whoever asks why not."""
         verdict = self.gangs.get(bundle.bundle_id)
         if verdict is None:
+            held = gangs.live(self.txn, bundle)
             lack = gangs.place(self.txn, bundle, self._obstacle, self._crowd)
+            holding = gangs.live(self.txn, bundle)
+            self.placed += [each for each in holding if each not in held]
+            # What it was given may be a spare no more, and what it gave back is free.
+            self.opened += dict.fromkeys(each.node_id for each in (*held, *holding))
             if lack is None:
                 return None
             verdict = self.gangs[bundle.bundle_id] = gangs.refusal_of(lack)
