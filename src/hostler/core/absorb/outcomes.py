@@ -11,6 +11,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from hostler.base.ids import MachineId
 from hostler.base.redact import tail_of
 from hostler.core import holds, limits, outbox
 from hostler.core.absorb import machines, readiness
@@ -82,6 +83,14 @@ def _succeeded(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> None:
     if isinstance(command, LaunchMachine) and not facts:
         _failed(txn, entry, CommandFailed(code="defect", message="no machine was named"))
         return
+    if isinstance(command, StopMachine) and outcome.ended_at_ms is None:
+        machine_id = _learnt_since(txn, command)
+        if machine_id is not None:
+            # Nothing was found by its label, where it may not be listed; by its id is surer, and
+            # tells when it ended.
+            entry = txn.put(replace(entry, command=replace(command, machine_id=machine_id)))
+            outbox.failed_once(txn, entry, "outcome_unknown", "now it is known by its id", None)
+            return
     txn.remove(entry)
     match command:
         case LaunchMachine():
@@ -102,6 +111,14 @@ def _succeeded(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> None:
             readiness.answered(txn, command, None)
         case _:
             assert_never(command)
+
+
+def _learnt_since(txn: Txn, command: StopMachine) -> MachineId | None:
+    """Return the machine of a stop by label if it was learnt from others while the stop was out."""
+    node = txn.fleet.nodes.get(command.node_id)
+    if node is None or command.machine_id is not None:
+        return None
+    return None if node.machine_id in command.met_machine_ids else node.machine_id
 
 
 def _obeyed(txn: Txn, command: StartAllocation | ConfigureAllocation | AssignRole) -> None:
