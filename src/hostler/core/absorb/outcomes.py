@@ -11,7 +11,6 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from hostler.base.ids import MachineId
 from hostler.base.redact import tail_of
 from hostler.core import holds, limits, outbox
 from hostler.core.absorb import machines, readiness
@@ -78,19 +77,9 @@ def _late(txn: Txn, one: CommandSettled) -> None:
 
 
 def _succeeded(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> None:
-    command = entry.command
-    facts = outcome.machines
-    if isinstance(command, LaunchMachine) and not facts:
-        _failed(txn, entry, CommandFailed(code="defect", message="no machine was named"))
+    if _is_to_go_on(txn, entry, outcome):
         return
-    if isinstance(command, StopMachine) and outcome.ended_at_ms is None:
-        machine_id = _learnt_since(txn, command)
-        if machine_id is not None:
-            # Nothing was found by its label, where it may not be listed; by its id is surer, and
-            # tells when it ended.
-            entry = txn.put(replace(entry, command=replace(command, machine_id=machine_id)))
-            outbox.failed_once(txn, entry, "outcome_unknown", "now it is known by its id", None)
-            return
+    command, facts = entry.command, outcome.machines
     txn.remove(entry)
     match command:
         case LaunchMachine():
@@ -113,12 +102,22 @@ def _succeeded(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> None:
             assert_never(command)
 
 
-def _learnt_since(txn: Txn, command: StopMachine) -> MachineId | None:
-    """Return the machine of a stop by label if it was learnt from others while the stop was out."""
+def _is_to_go_on(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> bool:
+    """Have a command tried again of which the answer does not say all; return whether it is."""
+    command = entry.command
+    if isinstance(command, LaunchMachine) and not outcome.machines:
+        _failed(txn, entry, CommandFailed(code="defect", message="no machine was named"))
+        return True
+    if not isinstance(command, StopMachine) or command.machine_id or outcome.ended_at_ms:
+        return False
     node = txn.fleet.nodes.get(command.node_id)
-    if node is None or command.machine_id is not None:
-        return None
-    return None if node.machine_id in command.met_machine_ids else node.machine_id
+    if node is None or node.machine_id in (None, *command.met_machine_ids):
+        return False
+    # It was learnt while the stop was out by its label, under which it may not be listed: by its
+    # id is surer, and tells when it ended.
+    entry = txn.put(replace(entry, command=replace(command, machine_id=node.machine_id)))
+    outbox.failed_once(txn, entry, "outcome_unknown", "now it is known by its id", None)
+    return True
 
 
 def _obeyed(txn: Txn, command: StartAllocation | ConfigureAllocation | AssignRole) -> None:
