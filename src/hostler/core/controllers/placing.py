@@ -10,8 +10,8 @@ Waits on: every reason of `placement.walk`, BUNDLE_BROKEN, GANG_INCOMPLETE.
 
 Who is tried: whoever began to want a place, and of those who wait already only the groups (equal
 demand) for which something has opened (`core/openings`). Who has a place and wants a second one (a
-migration) stands in the same lines, behind everybody who has none. A group that fits nowhere is given up for this
-step after its first member. Most urgent first over all groups: by band and age
+migration) stands in the same lines, behind everybody who has none. A group that fits nowhere is
+given up for this step after its first member. Most urgent first over all groups: by band and age
 (`core/pending_index`). A gang is placed whole or not at all (`core/gangs`).
 """
 
