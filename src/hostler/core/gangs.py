@@ -87,8 +87,12 @@ def _late_member(txn: Txn, bundle: Bundle) -> Replica | None:
     """Return a member that may not be placed yet, while nothing of the gang has started."""
     if has_started(txn, bundle):
         return None
-    bucket = bundle_phase_key(bundle.bundle_id, ReplicaPhase.BACKING_OFF)
-    keys = txn.fleet.index.replicas_by_bundle_phase.keys(bucket)
+    index = txn.fleet.index
+    in_phase = index.replicas_by_bundle_phase.keys
+    keys = list(in_phase(bundle_phase_key(bundle.bundle_id, ReplicaPhase.BACKING_OFF)))
+    # Whose place has just ended is pending only once recovery has looked at it.
+    placed = in_phase(bundle_phase_key(bundle.bundle_id, ReplicaPhase.PLACED))
+    keys += [key for key in placed if not index.allocations_by_replica.count(key)]
     return txn.fleet.replicas[keys[0]] if keys else None
 
 

@@ -183,12 +183,14 @@ class _Pass:
         """Place all of a gang that wants a place, or say to whoever asks why not."""
         verdict = self.gangs.get(bundle.bundle_id)
         if verdict is None:
-            held = gangs.live(self.txn, bundle)
+            before = {each.allocation_id: each for each in gangs.live(self.txn, bundle)}
             lack = gangs.place(self.txn, bundle, self._obstacle, self._crowd)
-            holding = gangs.live(self.txn, bundle)
-            self.placed += [each for each in holding if each not in held]
-            # What it was given may be a spare no more, and what it gave back is free.
-            self.opened += dict.fromkeys(each.node_id for each in (*held, *holding))
+            after = {each.allocation_id: each for each in gangs.live(self.txn, bundle)}
+            given = [after[key] for key in after if key not in before]
+            left = [before[key] for key in before if key not in after]
+            self.placed += given
+            # What it was given may have been a spare, and is none any more; what it left is free.
+            self.opened += [each.node_id for each in (*given, *left)]
             if lack is None:
                 return None
             verdict = self.gangs[bundle.bundle_id] = gangs.refusal_of(lack)
