@@ -16,6 +16,7 @@ import uvicorn
 from litestar import Litestar
 
 from hostler.api import limits
+from hostler.api.protocol import WholeAnswers
 from hostler.base.errors import Rejected
 from hostler.wire.documents.rules import is_loopback
 from hostler.wire.link import FRAME_BYTES_MAX
@@ -163,6 +164,7 @@ def _config(app: Litestar, listening: Listening) -> uvicorn.Config:
         log_level="warning",
         access_log=False,
         lifespan="on",
+        http=WholeAnswers,
         ws="websockets-sansio",
         ws_max_size=FRAME_BYTES_MAX,
         ws_per_message_deflate=False,
