@@ -16,6 +16,7 @@ import uvicorn
 from litestar import Litestar
 
 from hostler.api import limits
+from hostler.api.front import Front
 from hostler.api.protocol import WholeAnswers
 from hostler.base.errors import Rejected
 from hostler.wire.documents.rules import is_loopback
@@ -159,7 +160,7 @@ class HttpServer(uvicorn.Server):
 def _config(app: Litestar, listening: Listening) -> uvicorn.Config:
     tls = listening.tls
     return uvicorn.Config(
-        app,
+        Front(app),
         log_config=None,
         log_level="warning",
         access_log=False,

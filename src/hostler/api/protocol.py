@@ -7,7 +7,7 @@ kernel, two packets, and a client that is woken twice.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -72,6 +72,6 @@ class HeadsHeld(asyncio.Transport):
         """Take in again."""
         self.transport.resume_reading()
 
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
+    def get_extra_info(self, name: str, default: object = None) -> object:
         """Tell of the connection."""
         return self.transport.get_extra_info(name, default)

@@ -56,14 +56,14 @@ class _Call:
         """Do it, here, and say so there."""
         if self.done.cancelled():
             return
-        tell, outcome = _return, None
+        result, failure = None, None
         try:
-            outcome = self.work()
+            result = self.work()
         except BaseException as error:  # noqa: BLE001 - whoever waits for it shall have it
-            tell, outcome = _raise, error
+            failure = error
         # A loop that has closed has nobody who waits.
         with contextlib.suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(tell, self.done, outcome)
+            self.loop.call_soon_threadsafe(_settle, self.done, result, failure)
 
 
 class _Worker:
@@ -90,11 +90,10 @@ def _work_off(calls: SimpleQueue[_Call | None]) -> None:
         del call  # or it would be kept until the next one comes
 
 
-def _return(done: asyncio.Future[Any], result: object) -> None:
-    if not done.done():
+def _settle(done: asyncio.Future[Any], result: object, failure: BaseException | None) -> None:
+    if done.done():
+        return
+    if failure is None:
         done.set_result(result)
-
-
-def _raise(done: asyncio.Future[Any], error: BaseException) -> None:
-    if not done.done():
-        done.set_exception(error)
+    else:
+        done.set_exception(failure)
