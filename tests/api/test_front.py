@@ -114,7 +114,7 @@ class Framework:
 
 async def test_only_what_is_no_busy_route_comes_to_the_framework(app: Litestar) -> None:
     front, framework = Front(app), Framework(app)
-    front._app = framework  # type: ignore[assignment]  # noqa: SLF001 - to see what passes between them
+    front._app = framework  # type: ignore[assignment]  # to see what passes between them
     async with asking(front) as http:
         for path in BUSY:
             await http.post(path, json={})
