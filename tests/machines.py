@@ -257,10 +257,10 @@ def _await_socket(
 ) -> None:
     late_at_s = time.monotonic() + START_S_MAX
     while time.monotonic() < late_at_s:
-        assert process.poll() is None, f"{process.args} has ended"
+        assert process.poll() is None, f"{process.args!r} has ended"
         with socket.socket(family) as probe:
             if probe.connect_ex(address) == 0:  # type: ignore[arg-type]  # as the family takes it
                 return
         with suppress(subprocess.TimeoutExpired):
             process.wait(0.02)
-    raise AssertionError(f"{process.args} does not listen")
+    raise AssertionError(f"{process.args!r} does not listen")

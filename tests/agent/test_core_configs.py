@@ -1,5 +1,7 @@
 """Configurations of running jobs: written once, only ever a later one, and answered when there."""
 
+from msgspec.structs import replace
+
 from hostler.agent.core.effects import RemoveFolder, WriteConfig
 from hostler.agent.core.inputs import (
     AllocationKey,
@@ -105,7 +107,7 @@ def test_a_start_brings_one_along_and_a_later_one_waits_until_the_start_is_durab
     bench = Bench()
     bench.trust_the_link()
     start = a_start()
-    bench.hear(type(start)(**{**_fields(start), "config": Config(number=5)}))
+    bench.hear(replace(start, config=Config(number=5)))
     bench.hear(a_command(6))
     assert written(bench) == []
     bench.feed(SupervisorStarted(key=KEY))
@@ -147,7 +149,3 @@ def test_a_notice_is_left_for_the_jobs_to_read() -> None:
     assert [type(each).__name__ for each in bench.last][:1] == ["TellNotice"]
     bench.feed(NoticeRead(kind="terminate", left_ms=5_000))
     assert "TellNotice" not in [type(each).__name__ for each in bench.last]
-
-
-def _fields(start: object) -> dict[str, object]:
-    return {name: getattr(start, name) for name in start.__struct_fields__}  # type: ignore[attr-defined]  # a struct

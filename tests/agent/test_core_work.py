@@ -1,5 +1,7 @@
 """Readiness, leased commands and log streams in the agent's core."""
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from hostler.agent.core.effects import (
@@ -46,7 +48,7 @@ from tests.agent.bench import FENCE_AFTER_MS, Bench, a_launch, answers, of, sent
 HTTP = HttpReadiness(port=80, interval_ms=1_000, timeout_ms=500)
 
 
-def connected(**settings: int) -> Bench:
+def connected(**settings: Any) -> Bench:
     bench = Bench(**settings)
     bench.trust_the_link()
     return bench
@@ -226,7 +228,8 @@ def test_a_slot_that_is_clean_is_not_cleaned_up_again() -> None:
     bench.feed(ExecFinished(request_id=clean_up, exit_code=0))
     bench.feed(LeaseCleared(key=LeaseKey("l-1", 1)))
     again = bench.hear(END_AND_CLEAN)
-    assert of(again, StartExec) == of(again, ClearLease) == []
+    assert not of(again, StartExec)
+    assert not of(again, ClearLease)
     assert answers(again) == [("l-1/end/1", "done", "")]
 
 

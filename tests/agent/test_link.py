@@ -80,8 +80,8 @@ def test_every_message_arrives_once_and_in_order(story: list[str | int]) -> None
                 pair.down.append(pair.server.send(HeartbeatAck(sent_at_ms=number)))
             case "break":
                 pair.break_and_resume()
-            case int():
-                pair.deliver(event)
+            case count:
+                pair.deliver(int(count))
     pair.break_and_resume()
     pair.deliver(len(story))
     assert pair.heard == sent

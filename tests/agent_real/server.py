@@ -168,8 +168,8 @@ class TinyServer:
         self._connection = connection
         await self._note(lambda: self.hellos.append(hello))
         try:
-            async for text in connection:
-                message = session.receive_from_agent(text)
+            async for said in connection:
+                message = session.receive_from_agent(said)
                 if message is not None:
                     await self._take(message)
         finally:

@@ -76,7 +76,7 @@ class PlayedAgent:
             additional_headers={"Authorization": f"Bearer {self.credential}"},
             proxy=None,
         )
-        hello = {
+        hello: dict[str, Any] = {
             "protocol": LINK_PROTOCOL,
             "agent_version": "1",
             "node_id": self.node_id,

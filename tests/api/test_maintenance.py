@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_a_node_says_why_its_machine_is_not_saved() -> None:
     assert (pool.consolidation.node_id, pool.consolidation.move_count) == (None, 0)
 
 
-PLAN: Final = {
+PLAN: Final[dict[str, Any]] = {
     "name": "fan",
     "pools": ["studio"],
     "time_zone": "Europe/Berlin",

@@ -112,7 +112,7 @@ async def test_a_server_whose_engine_has_stopped_says_so(tmp_path: Path) -> None
     app = create_app(engine, links, is_loopback=True)
     await engine.start()
     await engine.stop()
-    transport = httpx.ASGITransport(app)
+    transport = httpx.ASGITransport(app)  # type: ignore[arg-type]  # ASGI, by more precise types
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
         answer = await http.get("/v1/nodes")
         assert (answer.status_code, answer.json()["code"]) == (503, "engine_stopped")

@@ -46,7 +46,7 @@ def test_the_url_is_one_that_can_be_reached() -> None:
 async def test_a_stop_ends_streams_at_once(tmp_path: Path) -> None:
     lab = await begin(tmp_path)
     async with lab.client() as client:
-        waiting = asyncio.create_task(anext(client.events(kinds=["node_ready"])))
+        waiting = asyncio.ensure_future(anext(client.events(kinds=["node_ready"])))
         async with lab.http() as http:
             polling = asyncio.create_task(
                 http.post("/v1/leases", json={"pool": "runners", "wait_ms": 60_000})

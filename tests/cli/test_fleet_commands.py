@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ def fleet_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerPro
                     start_new_session=True,
                 )
             )
-        eventually(lambda log=folder / f"{pool}.log": holds(log, b"agent started"))
+        eventually(partial(holds, folder / f"{pool}.log", b"agent started"))
     yield server
     for agent in agents:
         agent.terminate()

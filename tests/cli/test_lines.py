@@ -1,6 +1,7 @@
 """Lines made from views: events, nodes, plans, explanations. No server is needed to read them."""
 
 import time
+from typing import Any
 
 import msgspec
 import pytest
@@ -52,7 +53,7 @@ def test_an_event_is_one_line_that_people_can_read() -> None:
 
 
 def a_node(**changes: object) -> NodeView:
-    plain = {
+    plain: dict[str, Any] = {
         field.name: None if field.required else field.default
         for field in msgspec.structs.fields(NodeView)
     }

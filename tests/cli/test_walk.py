@@ -135,9 +135,9 @@ class Walk:
         ]
 
     def clean_up(self) -> None:
-        for process in self._started.values():
-            process.kill()
-            process.wait()
+        for started in self._started.values():
+            started.kill()
+            started.wait()
         for process in psutil.process_iter():
             if _carries(process, str(self.folder)):
                 process.kill()

@@ -8,6 +8,8 @@ from hostler.core import inputs as given
 from hostler.core.allocation_fact import AllocationFact
 from hostler.core.fleet import Fleet
 from hostler.core.fleet_settings import FleetSettings
+from hostler.core.job_inputs import StartJob, StopJob
+from hostler.core.machine_fact import MachineFact
 from hostler.core.services import NodeService
 from hostler.model import Budget, OutboxEntry, Pool, Settings
 from hostler.model.allocation import EndCause, Ended
@@ -301,9 +303,9 @@ class History:
             case 0:
                 return given.DeleteBundle(bundle_id=name, **self._who())
             case 1:
-                return given.StartJob(bundle_id=name, job="main", **self._who())
+                return StartJob(bundle_id=name, job="main", **self._who())
             case 2:
-                return given.StopJob(bundle_id=name, job="main", **self._who())
+                return StopJob(bundle_id=name, job="main", **self._who())
             case 3:
                 return given.ResetBundle(bundle_id=name, **self._who())
             case 4:
@@ -490,22 +492,22 @@ class History:
             command_id=entry.command_id, outcome=given.Succeeded(machines=machines)
         )
 
-    def _machines(self, entry: OutboxEntry) -> list[given.MachineFact]:
+    def _machines(self, entry: OutboxEntry) -> list[MachineFact]:
         match entry.command:
             case LaunchMachine(node_id=node_id):
                 machine_id = MachineId(f"m-{node_id}")
-                return [given.MachineFact(machine_id=machine_id, node_id=node_id)]
+                return [MachineFact(machine_id=machine_id, node_id=node_id)]
             case CheckMachine(machine_id=machine_id, node_id=node_id) if self.chance():
-                return [given.MachineFact(machine_id=machine_id, node_id=node_id)]
+                return [MachineFact(machine_id=machine_id, node_id=node_id)]
             case ListMachines(provider=provider):
                 return self._listed(provider)
             case _:
                 return []
 
-    def _listed(self, provider: str) -> list[given.MachineFact]:
+    def _listed(self, provider: str) -> list[MachineFact]:
         nodes = [n for n in self.fleet.nodes.in_order() if n.provider == provider]
         found = [
-            given.MachineFact(
+            MachineFact(
                 machine_id=node.machine_id or MachineId(f"m-{node.node_id}"),
                 node_id=node.node_id,
                 created_at_ms=node.created_at_ms,
@@ -515,12 +517,12 @@ class History:
         ]
         if self.chance():
             name = self.one_of(("m-stray-1", "m-stray-2"))
-            found.append(given.MachineFact(machine_id=MachineId(name), pool="p", tier="cloud"))
+            found.append(MachineFact(machine_id=MachineId(name), pool="p", tier="cloud"))
         return found
 
     def _late(self) -> given.AnyInput:
         node_id = self._node_id()
-        fact = given.MachineFact(
+        fact = MachineFact(
             machine_id=MachineId(f"m-{node_id}"), node_id=node_id, pool="p", tier="cloud"
         )
         return given.CommandSettled(

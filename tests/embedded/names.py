@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+import hostler.base.errors
 import hostler.client
 import hostler.embedded
 import hostler.ports.commands

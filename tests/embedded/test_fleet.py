@@ -279,9 +279,12 @@ async def test_listeners_that_block_hold_nobody_up() -> None:
     async def later(event: EventView) -> None:
         heard.append(event.seq)
 
+    def block(_: EventView) -> None:
+        free.wait()
+
     async with hostler.embedded.open(fakes()) as fleet:
         for _ in range(40):  # more than the loop has threads for all of us
-            fleet.on_event(lambda _: free.wait() and None)
+            fleet.on_event(block)
         fleet.on_event(later, kinds=["lease_settled"])
         for _ in range(3):
             async with fleet.lease("runners", timeout_ms=20_000):

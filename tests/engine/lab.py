@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hostler.base.errors import Failed
+from hostler.base.ids import BundleId, LeaseId
 from hostler.core.fleet import Fleet
 from hostler.core.fleet_settings import FleetSettings
 from hostler.core.inputs import (
@@ -147,7 +148,7 @@ class Story:
             SubmitBundle(
                 request_id="submit",
                 principal="operator",
-                bundle_id="live",
+                bundle_id=BundleId("live"),
                 pool="p",
                 jobs=(a_job("main"),),
                 replica_count=2,
@@ -164,10 +165,12 @@ class Story:
             )
         )
         assert isinstance(acquired, Accepted), acquired
-        lease_id = acquired.subject_id
+        lease_id = LeaseId(acquired.subject_id)
         await self.until(lambda fleet: _phase(fleet, lease_id) == "held", "the lease is held")
         await self.ask(ReleaseLease(request_id="release", principal="lessee", lease_id=lease_id))
-        await self.ask(DeleteBundle(request_id="delete", principal="operator", bundle_id="live"))
+        await self.ask(
+            DeleteBundle(request_id="delete", principal="operator", bundle_id=BundleId("live"))
+        )
         await self.until(lambda fleet: not len(fleet.bundles), "the bundle is forgotten")
         await pass_ms(self._idle_ms)
         await self.until(_is_quiet, "nothing is under way")

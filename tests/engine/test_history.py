@@ -17,6 +17,7 @@ from hostler.core.inputs import (
     SubmitBundle,
 )
 from hostler.core.replies import Accepted
+from hostler.core.version import CORE_VERSION
 from hostler.engine.engine import Engine
 from hostler.engine.history import Moment, PastExplanation
 from hostler.model.reason import Reason
@@ -153,4 +154,5 @@ async def test_what_is_not_kept_and_what_has_not_come_are_told(tale: Tale) -> No
             await tale.past(moment)
         assert past.value.code == "journal_too_short"
         assert past.value.fields["oldest_revision"] == await tale.revision() - 1
-    assert await tale.past(Moment(revision=await tale.revision()))
+    now = Moment(revision=await tale.revision())
+    assert (await tale.past(now)).core_version == CORE_VERSION

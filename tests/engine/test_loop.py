@@ -177,7 +177,8 @@ def test_an_observation_outlives_every_failure_of_the_store(fault: CommitFault) 
         assert isinstance(joined, Accepted)
         revision = await engine.read(lambda fleet: fleet.revision)
         faults.update({revision + 1: fault, revision + 2: fault})
-        hello = AgentSaidHello(node_id=joined.subject_id, incarnation=1, shape=Shape(capacity=1))
+        node_id = NodeId(joined.subject_id)
+        hello = AgentSaidHello(node_id=node_id, incarnation=1, shape=Shape(capacity=1))
         await engine.observe(hello)
         node = await engine.watch(
             "node", joined.subject_id, lambda node: getattr(node, "incarnation", 0) == 1, 60_000

@@ -8,6 +8,7 @@ import pytest
 
 from hostler.base.encoding import decode
 from hostler.base.errors import Failed
+from hostler.base.ids import NodeId
 from hostler.core.events import Event
 from hostler.core.inputs import JoinAgent
 from hostler.core.replies import Accepted
@@ -127,7 +128,7 @@ def test_a_watch_answers_once_the_committed_record_is_as_wanted() -> None:
         again = JoinAgent(
             request_id="again",
             principal="agent",
-            node_id=joined.subject_id,
+            node_id=NodeId(joined.subject_id),
             hostname="renamed",
         )
         assert isinstance(await engine.submit(again), Accepted)

@@ -88,7 +88,9 @@ class FakeLab:
             CredentialsRejected("no"),
             Throttled("no", retry_after_ms=100),
         )
-        found = {type(error): Provocation(partial(self._fail, error)) for error in errors}
+        found: dict[type[ProviderFailed], Provocation] = {
+            type(error): Provocation(partial(self._fail, error)) for error in errors
+        }
         lost = Provocation(
             partial(self._fail, OutcomeUnknown("lost"), is_done=True), has_effect=True
         )

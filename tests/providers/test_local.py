@@ -71,11 +71,17 @@ async def test_the_join_token_is_for_its_owners_eyes(
     assert os.getsid(agent) == agent
 
 
+def both_of(machine_id: MachineId) -> list[int]:
+    """Return a machine's two processes once both are there."""
+    eventually(lambda: len(pids_of(machine_id)) == 2)
+    return pids_of(machine_id)
+
+
 async def test_a_machine_lives_while_any_of_its_processes_does(
     lab: LocalLab, provider: LocalProvider
 ) -> None:
     machine = await provider.launch(lab.request("n-1/launch/1"))
-    pids = eventually(lambda: len(found := pids_of(machine.machine_id)) == 2 and found)
+    pids = both_of(machine.machine_id)
     agent = int((lab.folder / "machines" / machine.machine_id / "started").read_text())
     send_signal(machine.machine_id, [agent], signal.SIGKILL)
     eventually(lambda: len(pids_of(machine.machine_id)) == 1)
@@ -108,7 +114,7 @@ async def test_a_stop_that_was_cut_off_is_ended_by_whoever_looks(
 ) -> None:
     """The server went while the machine ended; no folder stays for the sake of that."""
     machine = await provider.launch(lab.request("n-1/launch/1"))
-    pids = eventually(lambda: len(found := pids_of(machine.machine_id)) == 2 and found)
+    pids = both_of(machine.machine_id)
     stopping = asyncio.create_task(provider.stop(machine.machine_id))
     folder = lab.folder / "machines" / machine.machine_id
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from hostler.agent.core import authority, leases
+from hostler.agent.core.effects import StartExec
 from hostler.core import silence
 from hostler.core.absorb import machines
 from hostler.core.controllers import placing
@@ -82,7 +83,7 @@ def _launch_all(turn: Any) -> None:
         for each in work.exec_by_request_id.values():
             if not each.is_launched:
                 each.is_launched = True
-                turn.do(leases.StartExec(start=each.start))
+                turn.do(StartExec(start=each.start))
 
 
 def test_work_that_a_step_leaves_undone_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

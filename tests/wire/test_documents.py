@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import jsonschema_rs
 import msgspec
@@ -138,13 +139,17 @@ def test_problems_that_the_server_found_get_their_lines() -> None:
 
 
 def test_json_is_checked_like_yaml() -> None:
-    value = {"bundle": "b", "pool": "p", "replicas": 0, "jobs": [], "x": None}
+    value: dict[str, Any] = {"bundle": "b", "pool": "p", "replicas": 0, "jobs": [], "x": None}
     assert {one.path for one in check_value(value, BundleDocument).problems} == {
         "replicas",
         "jobs",
         "x",
     }
-    sound = {"bundle": "b", "pool": "p", "jobs": [{"name": "j", "run": {"argv": ["x"]}}]}
+    sound: dict[str, Any] = {
+        "bundle": "b",
+        "pool": "p",
+        "jobs": [{"name": "j", "run": {"argv": ["x"]}}],
+    }
     assert check_value(sound, BundleDocument).require().jobs[0].name == "j"
 
 
@@ -168,7 +173,9 @@ def test_hostile_and_broken_text_is_a_problem(text: str, code: str) -> None:
 
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
-    for reading in [read_config(text), *read_bundles(text)]:
+    config = read_config(text)
+    assert (config.document is None) == bool(config.problems)
+    for reading in read_bundles(text):
         assert (reading.document is None) == bool(reading.problems)
 
 

@@ -72,10 +72,8 @@ class Rental(World):
         """End a lease."""
         return self.ask(ReleaseLease, lease_id=lease.lease_id, outcome=outcome, **fields)
 
-    def fail(self, lease: Lease | str, *args: Any, **fields: Any) -> Any:
-        """End a lease as poison; or, given a command's id, let an attempt at it fail."""
-        if isinstance(lease, str):
-            return super().fail(lease, *args, **fields)
+    def poison(self, lease: Lease, **fields: Any) -> Accepted | Refused:
+        """End a lease as poison."""
         return self.release(lease, LeaseOutcome.POISON, **fields)
 
     def heartbeat(self, lease: Lease, **fields: Any) -> Accepted | Refused:

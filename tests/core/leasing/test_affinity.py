@@ -65,7 +65,7 @@ def test_a_required_node_that_is_gone_is_refused_at_once(rental: NewRental) -> N
     )
     hoping = world.acquire(affinity_node_id=N1, affinity_wait_ms=60_000, timeout_ms=90_000)
     assert waiting.reason is Reason.AFFINITY_WAIT
-    world.fail(former)
+    world.poison(former)
     assert world.now(waiting).reason is Reason.AFFINITY_GONE
     assert world.now(hoping).node_id == "n-2"
     refused = world.refused(affinity_lease_id=former.lease_id, is_affinity_required=True)

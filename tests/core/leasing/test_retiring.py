@@ -111,6 +111,6 @@ def test_siblings_of_a_poisoned_lease_go_on_undisturbed(rental: NewRental) -> No
     """spec/leasing L-127."""
     world = rental(a_pool(slot_count=2), a_launched_node("n-1", slot_count=2))
     bad, good = world.acquire(), world.acquire()
-    world.fail(bad)
+    world.poison(bad)
     assert world.node_of(good).phase is NodePhase.DRAINING
     assert world.now(good).retiring_at_ms is None

@@ -60,7 +60,7 @@ def test_sc_224_two_tenants(rental: NewRental) -> None:
     one, other = world.acquire(fairness_key="a"), world.acquire(fairness_key="b")
     assert one.node_id == other.node_id
     assert one.epoch != other.epoch
-    world.fail(one)
+    world.poison(one)
     assert world.now(one).outcome is LeaseOutcome.POISON
     assert world.now(other).phase is LeasePhase.HELD
 

@@ -39,7 +39,7 @@ def test_sc_249_causes(rental: NewRental) -> None:
     last, bad = world.acquire(), world.acquire()
     world.release(last)
     assert world.node_of(last).retire_reason is RetireReason.USED_UP
-    world.fail(bad, detail="disk full")
+    world.poison(bad, detail="disk full")
     assert world.node_of(bad).retire_reason is RetireReason.USED_UP  # the first cause
     assert (world.now(bad).outcome, world.now(bad).outcome_detail) == (
         LeaseOutcome.POISON,

@@ -158,7 +158,7 @@ def test_sc_048_woken_after_capacity_by_top_up(rental: NewRental) -> None:
         a_pool(tiers=(an_elastic_tier(node_count_max=2),), warm_count=1), a_launched_node()
     )
     first = world.acquire()
-    world.fail(first)
+    world.poison(first)
     parked = world.acquire(timeout_ms=60_000)
     assert parked.phase is LeasePhase.WAITING
     world.boot()

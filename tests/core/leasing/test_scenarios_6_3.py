@@ -29,7 +29,7 @@ def test_sc_051_once_only(rental: NewRental) -> None:
     lease = world.acquire()
     world.release(lease)
     before = world.fleet.digest()
-    for answer in (world.release(lease), world.fail(lease)):
+    for answer in (world.release(lease), world.poison(lease)):
         assert answer == Accepted(subject_id=lease.lease_id, is_repeat=True)
     assert world.fleet.digest() == before
 
@@ -63,7 +63,7 @@ def test_sc_053_old_handle(rental: NewRental) -> None:
     world.release(first)
     second = world.acquire()
     assert second.epoch > first.epoch
-    for answer in (world.fail(first), world.release(first), world.fail(first)):
+    for answer in (world.poison(first), world.release(first), world.poison(first)):
         assert isinstance(answer, Accepted)
         assert answer.is_repeat
     assert world.now(second).phase is LeasePhase.HELD
@@ -87,7 +87,7 @@ def test_sc_055_poison(rental: NewRental) -> None:
     is 0."""
     world = rental(a_pool(tiers=CLOUD), a_launched_node())
     lease = world.acquire()
-    world.fail(lease, detail="disk full")
+    world.poison(lease, detail="disk full")
     node = world.node_of(lease)
     assert (node.retire_reason, node.lease_count) == (RetireReason.POISONED, 0)
     assert world.now(lease).outcome_detail == "disk full"
@@ -129,7 +129,7 @@ def test_sc_059_failed_destroy(rental: NewRental) -> None:
     nothing, and its stop is tried until the backend says that it is gone."""
     world = rental(a_pool(tiers=CLOUD), a_launched_node())
     lease = world.acquire()
-    world.fail(lease)
+    world.poison(lease)
     (stop,) = world.commands("stop_machine")
     world.fail(stop, "unreachable")
     assert [n.lease_count for n in world.alive()] == [0]
@@ -145,7 +145,7 @@ def test_sc_064_quick_release(rental: NewRental) -> None:
     waiting for the destroy, and the worker takes no new lease."""
     world = rental(a_pool(tiers=CLOUD), a_launched_node())
     lease = world.acquire()
-    assert isinstance(world.fail(lease), Accepted)
+    assert isinstance(world.poison(lease), Accepted)
     assert world.now(lease).phase is LeasePhase.SETTLED
     assert world.acquire().phase is LeasePhase.WAITING
 

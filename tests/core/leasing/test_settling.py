@@ -154,7 +154,7 @@ def test_an_unfit_node_that_joined_waits_for_a_person(
 def test_a_poisoned_node_keeps_its_other_leases(rental: NewRental) -> None:
     world = rental(a_pool(tiers=CLOUD, slot_count=2), a_launched_node(slot_count=2))
     bad, good = world.acquire(), world.acquire()
-    world.fail(bad)
+    world.poison(bad)
     assert world.now(good).phase is LeasePhase.HELD
     assert not world.commands("stop_machine")
     world.release(good)

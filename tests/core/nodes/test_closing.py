@@ -6,6 +6,8 @@ one (decision 15). SC-160 to SC-164 and SC-172 are in test_replacing.py and test
 and SC-173 in tests/api/test_reload.py. SC-169: there is one store, and every node is in it.
 """
 
+from typing import Any
+
 from hostler.core.inputs import AcquireLease, DrainNode, ReleaseLease
 from hostler.core.replies import Refused
 from hostler.model import Lease
@@ -110,7 +112,11 @@ def test_s_152_off_and_on(stable: NewStable) -> None:
 
 def test_s_153_on_from_off(stable: NewStable) -> None:
     """On from off: total 2, idle 2; when disabled, 0."""
-    sizes = {"node_count_min": 2, "warm_count": 2, "tiers": (an_elastic_tier(node_count_max=3),)}
+    sizes: dict[str, Any] = {
+        "node_count_min": 2,
+        "warm_count": 2,
+        "tiers": (an_elastic_tier(node_count_max=3),),
+    }
     world = stable()
     world.configure(a_pool(**sizes, is_enabled=False))
     assert not world.commands("launch_machine")

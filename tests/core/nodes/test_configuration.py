@@ -1,5 +1,7 @@
 """Configurations: whole or not at all, with every problem named."""
 
+from typing import Any
+
 import pytest
 
 from hostler.core.inputs import ApplyConfiguration
@@ -14,7 +16,7 @@ from tests.core.nodes.conftest import NewStable
 from tests.core.nodes.stable import Stable, an_own_node, an_own_pool
 
 
-def problems(world: Stable, *pools: Pool, **settings: object) -> dict[str, str]:
+def problems(world: Stable, *pools: Pool, **settings: Any) -> dict[str, str]:
     """Return the code of each problem by its path."""
     answer = world.configure(*pools, **settings)
     assert isinstance(answer, Refused), answer

@@ -8,7 +8,8 @@ loaded and a step runs. SC-113 (fan-out of probes): agents speak by themselves, 
 
 from hostler.base.ids import MachineId, NodeId
 from hostler.core.events import EventKind
-from hostler.core.inputs import MachineFact, ReleaseLease
+from hostler.core.inputs import ReleaseLease
+from hostler.core.machine_fact import MachineFact
 from hostler.model.lease import LeaseOutcome, LeasePhase
 from hostler.model.node import Health, NodePhase, Origin, RetireReason
 from hostler.model.record import Counter

@@ -8,7 +8,8 @@ counterpart, SC-129 and SC-130 (a damaged ledger) are the store's (`tests/store`
 """
 
 from hostler.base.ids import MachineId
-from hostler.core.inputs import MachineFact, ServerStarted
+from hostler.core.inputs import ServerStarted
+from hostler.core.machine_fact import MachineFact
 from hostler.model.lease import LeasePhase
 from hostler.model.node import NodePhase, Origin
 from hostler.testing.builders import a_fixed_tier, a_pool, an_elastic_tier

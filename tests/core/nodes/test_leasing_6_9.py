@@ -11,7 +11,8 @@ the providers' (`tests/providers`, conformance).
 from hostler.base.ids import MachineId, NodeId
 from hostler.core import limits
 from hostler.core.events import EventKind
-from hostler.core.inputs import DrainNode, MachineFact, ReleaseLease
+from hostler.core.inputs import DrainNode, ReleaseLease
+from hostler.core.machine_fact import MachineFact
 from hostler.model.lease import LeaseOutcome, LeasePhase
 from hostler.model.node import NodePhase
 from hostler.model.record import Counter

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from hostler.base.ids import NodeId
 from hostler.core.explain import explain_node
 from hostler.core.inputs import CordonNode, LabelNode, UncordonNode
 from hostler.core.replies import Refused
@@ -178,7 +179,7 @@ def test_machines_that_are_launched_meanwhile_are_not_meant() -> None:
 def test_it_is_explained(theatre: NewTheatre) -> None:
     world = planned(theatre)
     world.advance(2 * HOUR)
-    told = explain_node(world.fleet, N1)
+    told = explain_node(world.fleet, NodeId(N1))
     assert told is not None
     assert Reason.MAINTENANCE in [each.reason for each in told.reasons]
 

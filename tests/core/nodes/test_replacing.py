@@ -139,7 +139,10 @@ def test_a_machine_that_is_given_back_lets_an_old_one_go_at_once(stable: NewStab
 
 
 def test_nodes_that_leases_share_are_closed_a_few_at_a_time(stable: NewStable) -> None:
-    shared = {"slot_count": 2, "rollout": Rollout(surge_count_max=1, unavailable_count_max=0)}
+    shared: dict[str, Any] = {
+        "slot_count": 2,
+        "rollout": Rollout(surge_count_max=1, unavailable_count_max=0),
+    }
     world = stable(a_pool(**shared), *of_old(3))
     leases = [world.acquire() for _ in range(6)]
     world.configure(a_pool(**shared, tiers=(NEW,)))

@@ -76,7 +76,7 @@ def live(world: Stable, for_ms: int) -> int:
         world.boot()
         world.bury()
         world.advance(world.now_ms + MINUTE_MS)
-    kinds = [each.kind for delta in world.deltas[before:] for each in delta.events]
+    kinds = [each.kind.value for delta in world.deltas[before:] for each in delta.events]
     return kinds.count("node_requested") + kinds.count("node_stopping")
 
 

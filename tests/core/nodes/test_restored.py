@@ -7,10 +7,11 @@ from hostler.core.replies import Accepted
 from hostler.model import Counter, Pool
 from hostler.model.node import NodePhase
 from hostler.model.record import COPIED
+from hostler.testing.builders import a_pool
 from tests.core.mirror import reloaded
 from tests.core.nodes.conftest import NewStable
 from tests.core.nodes.stable import Stable, an_own_pool
-from tests.core.nodes.test_listing import a_machine, a_pool, orphans
+from tests.core.nodes.test_listing import a_machine, orphans
 
 MADE_AT_MS = 1_000_000
 """When a node was last named before the backup; more than a minute of numbers."""

@@ -4,6 +4,8 @@ S-136 to S-138 are in test_leaving.py. S-144 to S-146 and S-148 are told in our 
 tags that a machine could lack, no sweep, and no way back from the end of a machine.
 """
 
+from typing import Any
+
 import pytest
 
 from hostler.base.ids import NodeId
@@ -23,7 +25,7 @@ GRACE_MS = 120_000
 KEPT_MS = 60_000
 
 
-def a_small_pool(**changes: object) -> Pool:
+def a_small_pool(**changes: Any) -> Pool:
     """Return a pool of small machines."""
     tier = an_elastic_tier(offers=(SMALL_OFFER,), boot_ms=GRACE_MS)
     return a_pool(tiers=(tier,), **changes)

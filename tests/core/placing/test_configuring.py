@@ -15,6 +15,7 @@ from hostler.model.launch import JobConfig, Launch
 from hostler.model.rollout import Steering
 from hostler.testing.builders import a_job
 from hostler.wire import agent as wire
+from hostler.wire.work import Config
 from tests.core.placing.conftest import NewTheatre
 from tests.core.placing.test_services import a_service
 from tests.core.placing.theatre import Theatre, n1, n2, own_pool
@@ -72,7 +73,7 @@ def started_with(world: Theatre) -> wire.StartAllocation:
 def test_a_start_carries_the_configuration_of_its_time(theatre: NewTheatre) -> None:
     world = theatre(own_pool(), n1())
     submit(world, a_config("news"))
-    assert started_with(world).config == wire.Config(number=1, values_json='{"title":"news"}')
+    assert started_with(world).config == Config(number=1, values_json='{"title":"news"}')
     submit(world, a_config("film"))
     config = started_with(world).config
     assert config is not None

@@ -11,6 +11,7 @@ import pytest
 
 from hostler.core.controllers import placing
 from hostler.core.inputs import InventoryReported
+from hostler.core.placement.walk import decide
 from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase
 from hostler.testing.builders import a_job
@@ -24,7 +25,7 @@ FEW, MANY = 10, 500
 def decision_count(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """Count the decisions that are really made; each call says how many since the last one."""
     made: list[str] = []
-    real = placing.decide
+    real = decide
 
     def counted(demand: Any, *rest: Any) -> Any:
         made.append(demand.replica_id)
@@ -72,10 +73,10 @@ def test_whoever_waits_in_vain_costs_nothing_more(
     assert decision_count() == 1, "one more comes that does not"
     node = world.fleet.nodes[N1]
     less = msgspec.structs.replace(node.shape, memory_bytes=2**30)
-    world.run(InventoryReported(node_id=N1, shape=less))
+    world.run(InventoryReported(node_id=node.node_id, shape=less))
     assert decision_count() == 0, "a node changes and would still not do"
     more = msgspec.structs.replace(node.shape, capacity=11 + 4)
-    world.run(InventoryReported(node_id=N1, shape=more))
+    world.run(InventoryReported(node_id=node.node_id, shape=more))
     assert decision_count() == 2, "a node that would do: one is placed, the next one finds it full"
     placed = [r for r in world.fleet.replicas.rows.values() if r.phase is ReplicaPhase.PLACED]
     assert len(placed) == 2

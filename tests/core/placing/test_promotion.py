@@ -30,7 +30,7 @@ def on_air(new: NewTheatre, *more: Any, count: int = 2, **fields: Any) -> Theatr
 
 def roles(world: Theatre, bundle: str = "b1") -> dict[str, str]:
     """Return the role of each replica, which its copies have too."""
-    found = {}
+    found: dict[str, str] = {}
     for replica in world.fleet.replicas.in_order():
         if replica.bundle_id == bundle:
             found[replica.replica_id] = replica.role

@@ -146,7 +146,7 @@ def test_stuck_02_what_will_not_die_still_costs_and_is_nobodys_lease(
     )
     lease = world.acquire()
     node = world.node_of(lease)
-    world.fail(lease)
+    world.poison(lease)
     for _ in range(20):
         world.fail(world.commands("stop_machine")[0], "outcome_unknown")
         world.advance(world.now_ms + 360_000)
