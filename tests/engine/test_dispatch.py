@@ -142,7 +142,12 @@ class Bench:
             self.settled.setdefault(one.command_id, []).append(one.outcome)
 
     def send(self, command: Command, command_id: str = "c", attempt: int = 1) -> None:
-        dispatch = Dispatch(command_id=CommandId(command_id), command=command, attempt=attempt)
+        dispatch = Dispatch(
+            command_id=CommandId(command_id),
+            command=command,
+            attempt=attempt,
+            patience_ms=core_limits.patience_ms(command),
+        )
         self.dispatcher.send(self.fleet, [dispatch])
 
     async def outcome(self, command: Command, *, within_ms: int = 1_000) -> Outcome:

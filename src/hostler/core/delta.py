@@ -21,6 +21,8 @@ class Dispatch(msgspec.Struct, frozen=True):
     command_id: CommandId
     command: Command
     attempt: int
+    patience_ms: int
+    """For how long an answer is waited for."""
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hostler.model.command import CheckReady, Command, EndLease
+from hostler.model.command import CheckReady, Command, EndLease, LaunchMachine
 
 ROUNDS_MAX = 32
 """Rounds of controllers within one step. A chain of reactions is about six long (a node is lost,
@@ -29,21 +29,32 @@ PATIENCE_MS = {
 """How long an attempt may be out before its outcome counts as unknown, by command (spec/leasing.md
 appendix 12: provision 600 s, probe 10 s, destroy 60 s, list 30 s)."""
 
+LAUNCH_PATIENCE_MS_MIN = 60_000
+"""What a launch is given that goes out again when the time of its node is nearly over: after a
+restart nobody has listened for an answer, and most providers give one within seconds."""
 
-def patience_ms(command: Command) -> int:
-    """Return how long one attempt at a command may be out."""
+
+def patience_ms(command: Command, age_ms: int = 0) -> int:
+    """Return how long one attempt may be out, at a command that was given so long ago.
+
+    A launch: until the time to boot of its node is over, which it spends as one that boots does.
+    """
     base_ms = PATIENCE_MS[str(type(command).__struct_config__.tag)]
     match command:
         case EndLease():
             return base_ms + command.clean_up_ms
         case CheckReady():
             return base_ms + command.timeout_ms
+        case LaunchMachine():
+            least_ms = min(command.boot_ms, LAUNCH_PATIENCE_MS_MIN)
+            return min(base_ms, max(command.boot_ms - age_ms, least_ms))
         case _:
             return base_ms
 
 
 LAUNCH_ATTEMPTS_MAX = 5
-"""Attempts at one launch; then the node is given up and another offer may serve."""
+"""Attempts at one launch; then the node is given up and another offer may serve. None begins after
+the node's time to boot."""
 
 PROVIDER_PAUSE_MS_MIN = 1_000
 """First pause of a whole provider that says "too often" or is not reached, doubling to

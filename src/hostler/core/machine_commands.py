@@ -56,6 +56,7 @@ def send_launch(txn: Txn, node: Node) -> None:
             zone=node.zone,
             made_of=next((offer for offer in offers if offer.name == node.offer), None),
             options_json="{}" if tier is None else tier.options_json,
+            boot_ms=node.boot_ms,
         ),
     )
 

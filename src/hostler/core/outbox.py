@@ -7,8 +7,10 @@ Keeps:    INV-OUTBOX-1 (nothing leaves that is not in the store).
 Waits on: nothing that people ask about; a node's or machine's own reason tells.
 
 An attempt that brings no answer within its patience counts as failed with an unknown outcome, and
-the same command goes out again: ids make that harmless. What a final failure means for the record
-that the command is about is for `absorb` to write down and for that record's controller to decide.
+the same command goes out again: ids make that harmless. A launch has no more time than its machine
+has to boot: then it is given up, as is one that a pause of its provider holds back for so long.
+What a final failure means for the record that the command is about is for `absorb` to write down
+and for that record's controller to decide.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from hostler.base.rng import Stream
+from hostler.base.units import format_duration
 from hostler.core import limits
 from hostler.core.provider_pauses import paused_until_ms
 from hostler.core.txn import Txn
@@ -45,7 +48,10 @@ _FINAL_CODES = {
 """Failures after which the same command is not tried again. Everything else is, with back-off:
 a stop must never be given up, and a list or a check is only a question."""
 
-_DOUBTFUL_CODES: Final = frozenset({"outcome_unknown", "defect"})
+LAUNCH_TIMEOUT: Final = "launch_timeout"
+"""Its provider has not said within the time to boot what became of a launch."""
+
+_DOUBTFUL_CODES: Final = frozenset({"outcome_unknown", "defect", LAUNCH_TIMEOUT})
 """After these the effect may have happened."""
 
 _NO_ANSWER: Final = ("outcome_unknown", "no answer in time")
@@ -58,7 +64,7 @@ def reconcile(txn: Txn) -> None:
             continue
         if entry.phase is OutboxPhase.SENT:
             code, message = _NO_ANSWER
-            if is_final(entry, code):
+            if is_final(entry, code, txn.now_ms):
                 launch_given_up(txn, entry, code, message)
             else:
                 failed_once(txn, entry, code, message, None)
@@ -66,17 +72,28 @@ def reconcile(txn: Txn) -> None:
         if isinstance(entry.command, LaunchMachine):
             paused_ms = paused_until_ms(txn.fleet, entry.command.provider)
             if paused_ms is not None and paused_ms > txn.now_ms:
-                txn.put(replace(entry, next_at_ms=paused_ms + _spread_ms(entry)))
+                _held_back(txn, entry, entry.command, paused_ms)
                 continue
         sent = txn.put(
             replace(
                 entry,
                 phase=OutboxPhase.SENT,
                 attempt_count=entry.attempt_count + 1,
-                next_at_ms=txn.now_ms + limits.patience_ms(entry.command),
+                next_at_ms=txn.now_ms
+                + limits.patience_ms(entry.command, txn.now_ms - entry.created_at_ms),
             )
         )
         txn.dispatch(sent)
+
+
+def _held_back(txn: Txn, entry: OutboxEntry, launch: LaunchMachine, paused_ms: int) -> None:
+    """Let a launch wait until its provider's pause is over, unless its node has no time for it."""
+    until_at_ms = entry.created_at_ms + launch.boot_ms
+    if until_at_ms <= txn.now_ms:
+        code = entry.last_code or LAUNCH_TIMEOUT
+        launch_given_up(txn, entry, code, entry.last_message or "its provider is paused")
+        return
+    txn.put(replace(entry, next_at_ms=min(until_at_ms, paused_ms + _spread_ms(entry))))
 
 
 def _spread_ms(entry: OutboxEntry) -> int:
@@ -89,17 +106,23 @@ def tag_of(entry: OutboxEntry) -> str:
     return str(type(entry.command).__struct_config__.tag)
 
 
-def is_final(entry: OutboxEntry, code: str) -> bool:
-    """Say whether this failure ends the command, given the attempts so far."""
-    tag = tag_of(entry)
-    if code in _FINAL_CODES.get(tag, frozenset()):
+def is_final(entry: OutboxEntry, code: str, now_ms: int) -> bool:
+    """Say whether this failure ends the command, given the attempts so far and its age."""
+    if code in _FINAL_CODES.get(tag_of(entry), frozenset()):
         return True
-    return tag == "launch_machine" and entry.attempt_count >= limits.LAUNCH_ATTEMPTS_MAX
+    launch = entry.command
+    return isinstance(launch, LaunchMachine) and (
+        entry.attempt_count >= limits.LAUNCH_ATTEMPTS_MAX
+        or entry.created_at_ms + launch.boot_ms <= now_ms
+    )
 
 
 def launch_given_up(txn: Txn, entry: OutboxEntry, code: str, message: str) -> None:
     """Take a launch back for good, and leave its node with the last word about it."""
     txn.remove(entry)
+    if code == "outcome_unknown":
+        waited = format_duration(txn.now_ms - entry.created_at_ms)
+        code, message = LAUNCH_TIMEOUT, f"its launch is not answered after {waited}: {message}"
     node = txn.fleet.nodes.get(entry.command.node_id)  # type: ignore[union-attr]  # a launch has one
     if node is not None and node.phase is NodePhase.STOPPING:
         txn.touch(Node.KIND, node.node_id)  # its machine was not stopped while this was out
@@ -116,14 +139,16 @@ def failed_once(
     txn: Txn, entry: OutboxEntry, code: str, message: str, retry_after_ms: int | None
 ) -> OutboxEntry:
     """Record a failed attempt and when the next one may go."""
+    next_at_ms = txn.now_ms + backoff_ms(entry.attempt_count, retry_after_ms)
     if isinstance(entry.command, LaunchMachine):
         # A node that is no longer wanted goes as soon as no attempt is out.
         txn.touch(Node.KIND, entry.command.node_id)
+        next_at_ms = min(next_at_ms, entry.created_at_ms + entry.command.boot_ms)
     return txn.put(
         replace(
             entry,
             phase=OutboxPhase.DUE,
-            next_at_ms=txn.now_ms + backoff_ms(entry.attempt_count, retry_after_ms),
+            next_at_ms=next_at_ms,
             is_doubtful=entry.is_doubtful or code in _DOUBTFUL_CODES,
             last_code=code,
             last_message=message[:500],

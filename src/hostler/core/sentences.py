@@ -336,7 +336,7 @@ SENTENCES: Final[dict[Reason, tuple[str, str]]] = {
     ),
     # a node stays, or waits
     Reason.BOOTING: (
-        "Its machine starts and its agent has not said hello.",
+        "Its machine is not there yet, or its agent has not said hello.",
         "Nothing; it is given up when its boot time has passed.",
     ),
     Reason.READY_CHECK: (

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from hostler.base.errors import Defect, check
 from hostler.base.ids import CommandId, numbered
 from hostler.base.lifecycle import Lifecycle
+from hostler.core import limits
 from hostler.core.change_log import ChangeLog
 from hostler.core.delta import Delta, Dispatch
 from hostler.core.events import Event, EventKind
 from hostler.core.fleet import Fleet, Note
 from hostler.core.indexes import STEADY_NODE_FIELDS
-from hostler.core.limits import patience_ms
 from hostler.core.replies import Accepted, Refused, Reply, Result
 from hostler.core.scratch import Mark, Scratch
 from hostler.core.wakes import wake_at_ms
@@ -178,16 +178,15 @@ class Txn:
             phase=OutboxPhase.SENT,
             created_at_ms=self.now_ms,
             attempt_count=1,
-            next_at_ms=self.now_ms + patience_ms(command),
+            next_at_ms=self.now_ms + limits.patience_ms(command),
         )
         self.dispatch(self.put(entry))
 
     def dispatch(self, entry: OutboxEntry) -> None:
         """Let one attempt leave after the commit. Only `send` and the outbox call this."""
+        patience_ms = entry.next_at_ms - self.now_ms
         self._dispatches.append(
-            Dispatch(
-                command_id=entry.command_id, command=entry.command, attempt=entry.attempt_count
-            )
+            Dispatch(entry.command_id, entry.command, entry.attempt_count, patience_ms)
         )
 
     def emit(self, kind: EventKind, about: dict[str, str], **data: str | int | bool | None) -> None:

@@ -18,7 +18,6 @@ from hostler.base.errors import Failed
 from hostler.core.delta import Dispatch
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import AnyInput, CommandFailed, CommandSettled, Outcome
-from hostler.core.limits import PATIENCE_MS
 from hostler.engine import limits
 from hostler.engine.agent_calls import call_agent
 from hostler.engine.boundaries import Boundary, BoundaryHook, pass_by
@@ -94,7 +93,7 @@ class Dispatcher:
                 is_superseding = True
             case _:
                 assert_never(command)
-        leaves_by_s = asyncio.get_running_loop().time() + PATIENCE_MS[_tag_of(dispatch)] / 1_000
+        leaves_by_s = asyncio.get_running_loop().time() + dispatch.patience_ms / 1_000
         call = Call(
             name=dispatch.command_id,
             make=partial(self._make, dispatch, attempt, leaves_by_s),

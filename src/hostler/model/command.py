@@ -27,6 +27,8 @@ class LaunchMachine(Value, frozen=True, kw_only=True, tag="launch_machine"):
     """What is to be launched, as it was configured when it was asked for; together with
     `options_json`. A launch that is tried again after a change asks for the same thing again."""
     options_json: str = "{}"
+    boot_ms: int = 600_000
+    """How long it may stay unanswered: as long as its machine may take to boot."""
 
 
 class StopMachine(Value, frozen=True, kw_only=True, tag="stop_machine"):

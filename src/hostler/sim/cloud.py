@@ -130,6 +130,8 @@ class Cloud:
         self.machines: dict[MachineId, CloudMachine] = {}
         self.answers: Callable[[ProviderCommand], Outcome | None] | None = None
         """What is answered instead of what would be, if anything; the call changes nothing."""
+        self.swallows: Callable[[ProviderCommand], bool] | None = None
+        """Which calls change nothing and are never answered."""
         self._hardware = hardware
         self._rng = world.stream("cloud")
         self._count = 0
@@ -153,6 +155,9 @@ class Cloud:
 
     def _arrived(self, token: str, command: ProviderCommand, answer: Answer) -> None:
         plan, rng = self.plan, self._rng
+        if self.swallows is not None and self.swallows(command):
+            self.world.probe("cloud.swallowed")
+            return
         instead = None if self.answers is None else self.answers(command)
         if instead is not None:
             self._answer(answer, instead)

@@ -50,7 +50,7 @@ def test_sc_003_unready_machine(rental: NewRental) -> None:
     assert world.fleet.nodes[silent.node_id].phase is NodePhase.STOPPING
     world.succeed(world.commands("stop_machine")[0])
     assert world.fleet.nodes[silent.node_id].phase is NodePhase.RETIRED
-    world.advance(60_000)
+    world.advance(15_000)
     world.boot()
     assert world.node_of(lease).node_id == "n-000002"
 
@@ -116,7 +116,7 @@ def test_sc_008_reservation_at_scale(rental: NewRental) -> None:
 def test_sc_009_failed_provision(rental: NewRental) -> None:
     """Given provisions raise, then the failure is told; given the fault is cleared, an acquire is
     leased (G-18: here the very request, which waited)."""
-    world = rental(a_pool(tiers=(an_elastic_tier(node_count_max=1),)))
+    world = rental(a_pool(tiers=(an_elastic_tier(node_count_max=1, boot_ms=600_000),)))
     lease = world.acquire(timeout_ms=600_000)
     world.fail(world.commands("launch_machine")[0], "capacity_unavailable")
     assert "node_launch_failed" in world.events()

@@ -80,7 +80,8 @@ def test_a_change_of_the_configuration_clears_it(stable: NewStable) -> None:
 
 def test_q_01_a_lack_of_capacity_is_no_failed_boot(stable: NewStable) -> None:
     """Trial Q01: no capacity for long: the request keeps its place, and is served after."""
-    world = stable(a_pool(tiers=(ONE_OFFER,), boot_failure_count_max=1))
+    tier = an_elastic_tier(offers=ONE_OFFER.offers, boot_ms=3_600_000)
+    world = stable(a_pool(tiers=(tier,), boot_failure_count_max=1))
     lease = world.acquire(timeout_ms=3_600_000)
     for _ in range(5):
         for command_id in world.commands("launch_machine"):

@@ -164,7 +164,7 @@ def test_taking_the_plan_away_calls_it_off(theatre: NewTheatre) -> None:
 def test_machines_that_are_launched_meanwhile_are_not_meant() -> None:
     """Else one would be launched after another, each closed like the one before."""
     plan = a_plan(node_ids=(), pools=("p",))
-    pool = a_pool(tiers=(an_elastic_tier(),), warm_count=2, idle_ms=MINUTE)
+    pool = a_pool(tiers=(an_elastic_tier(boot_ms=HOUR),), warm_count=2, idle_ms=MINUTE)
     world = Theatre(pool, UTC, maintenance=(plan,))
     settle(world)
     world.advance(2 * HOUR)

@@ -362,6 +362,7 @@ LEASE_MAX_MS = 1_200_000
 def dated(**changes: Any) -> Pool:
     """Return a pool whose leases may last longer than its notice."""
     given = {
+        "tiers": (an_elastic_tier(boot_ms=HOUR_MS // 4),),
         "node_count_min": 1,
         "age_ms_max": HOUR_MS,
         "lease_ms": HOUR_MS,

@@ -106,7 +106,8 @@ def test_s_121_a_machine_that_never_comes_is_given_up_and_replaced(stable: NewSt
     assert world.node(first.node_id).phase is NodePhase.STOPPING
     assert spares(world) != [first.node_id]
     world.bury()
-    world.advance(world.now_ms + 600_000)
+    world.advance(world.now_ms + 60_000)
+    assert len(world.commands("launch_machine")) == 1
     assert [each for each in spares(world) if each != first.node_id]
 
 
@@ -122,7 +123,8 @@ def test_s_125_a_spare_that_is_gone_without_a_word_is_found_out_and_replaced(
     stable: NewStable,
 ) -> None:
     """Given a spare lost without any event, then within two ticks the loss is found."""
-    world = stable(a_spare_pool(spare_count=1))
+    tier = an_elastic_tier(offers=(SMALL_OFFER,), boot_ms=600_000)
+    world = stable(a_spare_pool(spare_count=1, tiers=(tier,)))
     (first,) = world.boot()
     gone_at_ms = world.now_ms
     world.silence(first.node_id, cut=True)

@@ -46,16 +46,20 @@ def test_s_140_a_machine_has_its_grace_and_no_more(stable: NewStable) -> None:
         assert bool(world.commands("stop_machine")) is is_stopped
 
 
+@pytest.mark.parametrize("is_answered", [True, False], ids=["answered", "unanswered"])
 def test_s_141_an_accepted_create_without_a_word_is_given_up_and_the_job_recovered(
-    stable: NewStable,
+    stable: NewStable, is_answered: bool
 ) -> None:
     """Given an accepted create and no event at all, then at 120 s it is given up."""
     world = stable(a_small_pool())
     world.submit("b", a_job())
     (launch,) = world.commands("launch_machine")
-    world.succeed(launch)
+    if is_answered:
+        world.succeed(launch)
     first = world.allocation_of("b/main/0")
     assert first is not None
+    world.advance(GRACE_MS - 1)
+    assert world.node(first.node_id).phase is not NodePhase.STOPPING
     world.advance(GRACE_MS)
     assert world.node(first.node_id).phase is NodePhase.STOPPING
     world.advance(GRACE_MS + 10_000)  # the offer is left alone for a moment

@@ -242,7 +242,8 @@ def test_slots_follow_the_pool_as_far_as_leases_allow(stable: NewStable) -> None
 def test_after_a_quiet_time_nothing_more_is_launched(data: st.DataObject) -> None:
     """Whatever the settings and the load were, a fleet that is left alone comes to rest."""
     draw = data.draw
-    tiers = (a_fixed_tier(), an_elastic_tier(node_count_max=draw(st.integers(1, 6))))
+    elastic = an_elastic_tier(node_count_max=draw(st.integers(1, 6)), boot_ms=3_600_000)
+    tiers = (a_fixed_tier(), elastic)
     pool = a_pool(
         tiers=tiers,
         warm_count=draw(st.integers(0, 3)),

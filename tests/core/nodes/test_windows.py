@@ -49,7 +49,7 @@ def test_z_06_two_are_ready_when_the_window_begins(stable: NewStable) -> None:
 def test_z_01_local_hours_stay_local_hours_over_both_clock_changes(stable: NewStable) -> None:
     """Trial Z01: 09-17 Europe/Berlin, host in UTC, both clock changes."""
     pool = a_pool(
-        windows=(office_hours(warm_count=1),), tiers=(an_elastic_tier(boot_ms=1),), idle_ms=0
+        windows=(office_hours(warm_count=1),), tiers=(an_elastic_tier(boot_ms=60_000),), idle_ms=0
     )
     for day, begin, end in (
         ((2026, 3, 28), at(2026, 3, 28, 8), at(2026, 3, 28, 16)),
@@ -57,9 +57,9 @@ def test_z_01_local_hours_stay_local_hours_over_both_clock_changes(stable: NewSt
         ((2026, 10, 25), at(2026, 10, 25, 8), at(2026, 10, 25, 16)),
     ):
         world = stable(BERLIN, pool, now_ms=at(*day))
-        world.advance(begin - 2)
+        world.advance(begin - 60_001)
         assert not world.fleet.nodes.rows
-        world.advance(begin)
+        world.advance(begin - 1)
         assert len(world.boot()) == 1
         world.advance(end - 1)
         assert len(world.in_phase(NodePhase.READY)) == 1

@@ -166,7 +166,7 @@ def test_a_preference_that_cannot_be_met_moves_nobody_until_it_can(theatre: NewT
     world.become_ready()
     world.advance(DAY)
     assert world.count("replica_repaying") == 0
-    spot = an_elastic_tier("spot", labels={"kind": "spot"}, node_count_max=1)
+    spot = an_elastic_tier("spot", labels={"kind": "spot"}, node_count_max=1, boot_ms=SETTLE)
     world.configure(a_pool(tiers=(own, spot)))
     world.advance(world.now_ms + SETTLE)
     assert world.count("replica_repaying") == 0

@@ -129,7 +129,7 @@ def _failed(txn: Txn, entry: OutboxEntry, outcome: CommandFailed) -> None:
     if isinstance(entry.command, LaunchMachine) and outcome.code in PAUSING_CODES:
         provider = entry.command.provider
         pause(txn, provider, outcome.code, outcome.message, outcome.retry_after_ms)
-    if not outbox.is_final(entry, outcome.code):
+    if not outbox.is_final(entry, outcome.code, txn.now_ms):
         outbox.failed_once(txn, entry, outcome.code, outcome.message, outcome.retry_after_ms)
         return
     command = entry.command

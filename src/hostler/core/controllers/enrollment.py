@@ -49,7 +49,9 @@ def _enrol(txn: Txn, node: Node) -> None:
     if node.retire_reason is not None:
         return
     if node.incarnation == 0:
-        txn.note(node.node_id, Reason.BOOTING, "its agent has not said hello")
+        is_asked = node.phase is NodePhase.REQUESTED
+        why = "its launch is not answered" if is_asked else "its agent has not said hello"
+        txn.note(node.node_id, Reason.BOOTING, why)
         return
     if not node.is_inventory_reported:
         txn.note(node.node_id, Reason.NOT_REPORTED, "its agent has not said what it has")

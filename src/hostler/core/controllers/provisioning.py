@@ -88,6 +88,8 @@ def _failed(txn: Txn, node: Node, failure: LaunchFailure) -> None:
         is_certain=failure.is_certain,
     )
     _cool_down(txn, node, failure.code, failure.message)
+    if failure.code == outbox.LAUNCH_TIMEOUT:
+        boots.failed(txn, node, failure.code, failure.message)  # each may have made a machine
     _leave(txn, node, is_machine_possible=not failure.is_certain)
 
 

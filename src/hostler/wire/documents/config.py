@@ -205,7 +205,7 @@ class TierDocument(Document, frozen=True, kw_only=True):
     """How long ahead of its start a timetable wants a place here; left out: 15s where machines are
     there, 3m where they must be launched."""
     boot: Duration = "2m"
-    """Longest time from the launch to the agent's hello."""
+    """Longest time until a launch is answered, and from its answer to the agent's hello."""
     offers: list[OfferDocument] = []
     """Cheapest first; elastic tiers must have one."""
     options: dict[str, Any] = {}
