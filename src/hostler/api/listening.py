@@ -16,6 +16,8 @@ import uvicorn
 from litestar import Litestar
 
 from hostler.api import limits
+from hostler.api.front import Front
+from hostler.api.protocol import WholeAnswers
 from hostler.base.errors import Rejected
 from hostler.wire.documents.rules import is_loopback
 from hostler.wire.link import FRAME_BYTES_MAX
@@ -158,11 +160,12 @@ class HttpServer(uvicorn.Server):
 def _config(app: Litestar, listening: Listening) -> uvicorn.Config:
     tls = listening.tls
     return uvicorn.Config(
-        app,
+        Front(app),
         log_config=None,
         log_level="warning",
         access_log=False,
         lifespan="on",
+        http=WholeAnswers,
         ws="websockets-sansio",
         ws_max_size=FRAME_BYTES_MAX,
         ws_per_message_deflate=False,
