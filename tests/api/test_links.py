@@ -266,13 +266,16 @@ async def test_a_retired_node_is_refused_for_good(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("credential", ["", "nonsense", "ha_n-000001.1.AAAA", "hj_n-000001.1.x"])
-async def test_a_stranger_does_not_get_in(lab: Lab, credential: str) -> None:
+async def test_a_stranger_does_not_get_in(
+    lab: Lab, credential: str, caplog: pytest.LogCaptureFixture
+) -> None:
     agent = await PlayedAgent.joined(lab)
     agent.credential = credential
     with pytest.raises(InvalidStatus) as refused:
         await agent.dial()
     assert refused.value.response.status_code == 401
     assert b"unauthorized" in bytes(refused.value.response.body or b"")
+    assert not caplog.records, "it has had its answer"
 
 
 async def test_a_store_that_is_younger_than_its_agents_does_not_end_them(lab: Lab) -> None:

@@ -9,10 +9,12 @@ from tests.tidy.sources import Source, dotted, everything, product, suite, told
 # is seen: an outcome, a problem document, a clean line. Anywhere else it would hide a defect.
 CATCHES_EVERYTHING = {
     "src/hostler/api/deputies/deputies.py": "a provider's defect is logged, and its node is silent",
+    "src/hostler/api/front.py": "whatever a handler raises becomes an answer, as in the framework",
     "src/hostler/cli/errors.py": "whatever a command raises becomes one message and an exit code",
     "src/hostler/embedded/listeners.py": "a program's listener is logged, and told what comes next",
     "src/hostler/engine/dispatch.py": "a provider's defect becomes the outcome of its command",
     "src/hostler/providers/registry.py": "a package that fails on import becomes one bad provider",
+    "src/hostler/store/sqlite/threads.py": "what a call raises is raised where it is waited for",
     "src/hostler/workload.py": "what a job's own function raises is told in the job's log",
     "src/hostler/sim/history.py": "whatever escapes the product is told with its seed",
 }

@@ -128,10 +128,9 @@ def _joined(answer: httpx.Response) -> JoinResponse:
     )
 
 
-def _hint(error: InvalidStatus) -> str:
-    if error.response.status_code in {401, 403}:
-        return "if the fleet was set up anew, remove the data folder and join again"
-    return "is this the address of a Hostler server?"
+def _hint(error: InvalidStatus, when_unknown: str) -> str:
+    is_unknown = error.response.status_code in {401, 403}
+    return when_unknown if is_unknown else "is this the address of a Hostler server?"
 
 
 class Wire(Protocol):
@@ -206,11 +205,22 @@ class AgentLink:
         tasks: Tasks,
         *,
         backoff: Backoff,
+        when_unknown: str = "it does not know us",
     ) -> None:
+        """Make a link that is not open yet.
+
+        Args:
+            dial: Opens a connection.
+            post: Takes what is heard.
+            tasks: Where the link runs.
+            backoff: The waits between attempts.
+            when_unknown: What a person can do when the server does not take our credential.
+        """
         self._dial = dial
         self._post = post
         self._tasks = tasks
         self._backoff = backoff
+        self._when_unknown = when_unknown
         self._session: LinkSession | None = None
         self._connection: Wire | None = None
         self._is_welcome = False
@@ -267,7 +277,11 @@ class AgentLink:
             try:
                 await self._connect_once()
             except InvalidStatus as error:
-                LOG.warning("the server does not let us in", error=str(error), hint=_hint(error))
+                LOG.warning(
+                    "the server does not let us in",
+                    error=str(error),
+                    hint=_hint(error, self._when_unknown),
+                )
             except (OSError, TimeoutError, WebSocketException, LinkBroken) as error:
                 LOG.info("link broken", error=str(error) or type(error).__name__)
             await asyncio.sleep(self._backoff.take())

@@ -201,7 +201,14 @@ async def _live(
     dial = websocket_dial(options.server_url, identity.credential, tls)
 
     def connect(post: Callable[[Input], None], tasks: Tasks) -> AgentLink:
-        return AgentLink(dial, post, tasks, backoff=Backoff(options.reconnect_ms_max / 1_000))
+        return AgentLink(
+            dial,
+            post,
+            tasks,
+            backoff=Backoff(options.reconnect_ms_max / 1_000),
+            when_unknown=f"if the fleet was set up anew: stop the agent, remove {data.path},"
+            " and start it again to join",
+        )
 
     shell = AgentShell(settings, data, node, connect, options.notices)
     signals.post = shell.post

@@ -6,17 +6,16 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, cast
+from typing import Any
 
 from litestar import Litestar
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException
-from litestar.types import Message, Scope
 
 from hostler.api import limits, openapi
-from hostler.api.auth import DEVELOPMENT_HEADER, authorize
+from hostler.api.auth import authorize, say_development
 from hostler.api.configuration import Configuration
-from hostler.api.context import CALLER_KEY, Api, Caller
+from hostler.api.context import Api
 from hostler.api.deputies.deputies import Deputies
 from hostler.api.errors import answer_error, log_socket_error
 from hostler.api.links.links import AgentLinks
@@ -26,8 +25,6 @@ from hostler.base.errors import Failed, HostlerError
 from hostler.engine.engine import Engine
 
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
-
-_DEVELOPMENT: Final = (DEVELOPMENT_HEADER.lower().encode(), b"true")
 
 
 def create_app(
@@ -82,7 +79,7 @@ def _application(api: Api | None, *lifespan: Lifespan) -> Litestar:
     return Litestar(
         route_handlers=ROUTES,
         before_request=authorize,
-        before_send=[_say_development],
+        before_send=[say_development],
         exception_handlers={
             HostlerError: answer_error,
             HTTPException: answer_error,
@@ -95,14 +92,6 @@ def _application(api: Api | None, *lifespan: Lifespan) -> Litestar:
         openapi_config=None,
         logging_config=None,
     )
-
-
-async def _say_development(message: Message, scope: Scope) -> None:
-    if message["type"] != "http.response.start":
-        return
-    caller = cast("dict[str, Any]", scope).get(CALLER_KEY)
-    if isinstance(caller, Caller) and caller.is_development:
-        message["headers"] = [*message.get("headers", []), _DEVELOPMENT]
 
 
 def create_openapi() -> dict[str, Any]:

@@ -53,6 +53,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     role: Role | None = None
     statuses: tuple[int, ...] = ()
     """Of problems, beyond those that every operation may have."""
+    is_busy: bool = False
+    """Called by `hostler.api.front`, because what the framework costs is felt here."""
 
 
 class _Described(TypedDict):

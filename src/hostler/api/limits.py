@@ -73,3 +73,7 @@ MACHINE_DOUBT_MS: int = 1_000
 MACHINE_PROBE_FAILURES_MAX: Final = 2
 """Looks that fail in a row until the machine's node is not heard any more: one lost packet is not
 an illness."""
+
+COLLECT_EVERY_COUNT: Final = 10_000
+"""New objects until the garbage collector looks at them: Python's own 700 are made by a few
+requests, and a twentieth of the time went there. Records have no cycles, and little else has."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import socket
 import ssl
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ import uvicorn
 from litestar import Litestar
 
 from hostler.api import limits
+from hostler.api.front import Front
+from hostler.api.protocol import WholeAnswers
 from hostler.base.errors import Rejected
 from hostler.wire.documents.rules import is_loopback
 from hostler.wire.link import FRAME_BYTES_MAX
@@ -128,6 +131,20 @@ def _not_taken(host: str, port: int, error: OSError) -> Rejected:
             return Rejected("port_failed", f"cannot listen on {host}:{port}: {error.strerror}")
 
 
+class _NoFalseAlarm(logging.Filter):
+    """Drops what uvicorn (0.54) says of each WebSocket that is refused with an HTTP answer.
+
+    It takes the refusal for a handshake that was forgotten; the peer has had its answer.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Say whether a record is worth telling."""
+        return "returned without completing handshake" not in record.msg
+
+
+_NO_FALSE_ALARM: Final = _NoFalseAlarm()
+
+
 class HttpServer(uvicorn.Server):
     """uvicorn on a port that is ours, without its own handling of signals.
 
@@ -137,6 +154,7 @@ class HttpServer(uvicorn.Server):
 
     def __init__(self, app: Litestar, listening: Listening) -> None:
         super().__init__(_config(app, listening))
+        logging.getLogger("uvicorn.error").addFilter(_NO_FALSE_ALARM)
         self.is_up = asyncio.Event()
         self._socket = listening.socket
 
@@ -158,11 +176,12 @@ class HttpServer(uvicorn.Server):
 def _config(app: Litestar, listening: Listening) -> uvicorn.Config:
     tls = listening.tls
     return uvicorn.Config(
-        app,
+        Front(app),
         log_config=None,
         log_level="warning",
         access_log=False,
         lifespan="on",
+        http=WholeAnswers,
         ws="websockets-sansio",
         ws_max_size=FRAME_BYTES_MAX,
         ws_per_message_deflate=False,

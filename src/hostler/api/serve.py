@@ -8,6 +8,7 @@ known; then the engine is assembled with that address, given an `AgentLinks`, an
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib.util
 import os
 import signal
@@ -17,6 +18,7 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
+from hostler.api import limits
 from hostler.api.app import create_app
 from hostler.api.auth import is_door_open
 from hostler.api.configuration import Configuration
@@ -173,7 +175,8 @@ async def ensure_admin(engine: Engine, listening: Listening, folder: Path) -> Pa
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the fastest event loop that is installed."""
+    """Run what this process is for, on the fastest event loop that is installed."""
+    gc.set_threshold(limits.COLLECT_EVERY_COUNT)
     if importlib.util.find_spec("uvloop") is None:
         return asyncio.run(main)
     import uvloop  # noqa: PLC0415 - only where it is installed

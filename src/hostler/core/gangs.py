@@ -87,17 +87,22 @@ def _late_member(txn: Txn, bundle: Bundle) -> Replica | None:
     """Return a member that may not be placed yet, while nothing of the gang has started."""
     if has_started(txn, bundle):
         return None
-    bucket = bundle_phase_key(bundle.bundle_id, ReplicaPhase.BACKING_OFF)
-    keys = txn.fleet.index.replicas_by_bundle_phase.keys(bucket)
+    index = txn.fleet.index
+    in_phase = index.replicas_by_bundle_phase.keys
+    keys = list(in_phase(bundle_phase_key(bundle.bundle_id, ReplicaPhase.BACKING_OFF)))
+    # Whose place has just ended is pending only once recovery has looked at it.
+    placed = in_phase(bundle_phase_key(bundle.bundle_id, ReplicaPhase.PLACED))
+    keys += [key for key in placed if not index.allocations_by_replica.count(key)]
     return txn.fleet.replicas[keys[0]] if keys else None
 
 
 def has_started(txn: Txn, bundle: Bundle) -> bool:
     """Say whether something of a gang runs, or was told to."""
-    return any(each.phase is not AllocationPhase.RESERVED for each in _live(txn, bundle))
+    return any(each.phase is not AllocationPhase.RESERVED for each in live(txn, bundle))
 
 
-def _live(txn: Txn, bundle: Bundle) -> list[Allocation]:
+def live(txn: Txn, bundle: Bundle) -> list[Allocation]:
+    """Return what of a gang has a place."""
     keys = txn.fleet.index.allocations_by_bundle.keys(bundle.bundle_id)
     return [txn.fleet.allocations[key] for key in keys]
 
@@ -151,7 +156,7 @@ def _demand(txn: Txn, bundle: Bundle, member: Member) -> Demand:
 def _given_back(txn: Txn, bundle: Bundle, lack: Lack) -> Lack:
     """Give back what the rest of a gang that never started holds."""
     if not has_started(txn, bundle):
-        for allocation in _live(txn, bundle):
+        for allocation in live(txn, bundle):
             holds.request_stop(txn, allocation, "its gang is incomplete")
     return lack
 

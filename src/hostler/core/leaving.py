@@ -15,15 +15,14 @@ from hostler.core import claims, growth, holds, migration
 from hostler.core.disruption import hindrance
 from hostler.core.events import EventKind
 from hostler.core.limits import CLAIM_MARGIN_MS
-from hostler.core.placement.demand import Demand
+from hostler.core.placement.demand import Demand, spec_of
 from hostler.core.placement.feasible import refusal, standing_of
 from hostler.core.placement.trace import summary
 from hostler.core.placement.walk import Option, Verdict, decide
 from hostler.core.txn import Txn
 from hostler.core.victims import beside_claims, with_kept_room
-from hostler.model import Allocation, Bundle, Node, Pool, Replica
+from hostler.model import Allocation, Node, Pool, Replica
 from hostler.model.allocation import AllocationPhase
-from hostler.model.bundle import Job
 from hostler.model.node import NodePhase
 from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
@@ -106,7 +105,7 @@ def _hindrance(txn: Txn, allocation: Allocation, *, has_gap: bool) -> Stuck | No
 
 def _may_overlap(txn: Txn, replica: Replica) -> bool:
     """Say whether two copies of a replica may run at once."""
-    spec = _spec_of(txn, replica)
+    spec = spec_of(txn.fleet, replica)
     return spec is not None and spec[1].can_overlap
 
 
@@ -126,7 +125,7 @@ def _under_way(txn: Txn, replica: Replica) -> Stuck:
 
 
 def _stop_first(txn: Txn, replica: Replica, allocation: Allocation, why: str) -> Stuck | None:
-    spec = _spec_of(txn, replica)
+    spec = spec_of(txn.fleet, replica)
     if spec is None:
         holds.request_stop(txn, allocation, why)
         return None
@@ -218,9 +217,3 @@ def _try_later(txn: Txn, replica: Replica) -> None:
 def _refused(verdict: Verdict) -> Stuck:
     reason = verdict.reason or Reason.NO_CAPACITY
     return Stuck(reason, verdict.detail or summary(verdict.attempts))
-
-
-def _spec_of(txn: Txn, replica: Replica) -> tuple[Bundle, Job] | None:
-    bundle = txn.fleet.bundles.get(replica.bundle_id)
-    job = None if bundle is None else bundle.job(replica.job)
-    return None if bundle is None or job is None else (bundle, job)

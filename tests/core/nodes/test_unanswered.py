@@ -65,6 +65,9 @@ def test_an_answer_that_comes_late_names_the_machine_that_is_stopped(stable: New
     world.run(settled)
     assert world.node("n-000001").machine_id == "m-late"
     world.bury()
+    assert world.node("n-000001").phase is NodePhase.STOPPING, "by the label nothing was found"
+    world.advance(world.now_ms + 1_000)
+    world.bury()
     assert world.node("n-000001").phase is NodePhase.RETIRED
     world.run(settled)
     assert world.node("n-000001").phase is NodePhase.RETIRED

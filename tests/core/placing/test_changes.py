@@ -1,5 +1,7 @@
 """What operators ask of bundles, and what becomes of replicas when pools or bands change."""
 
+import pytest
+
 from hostler.core.job_inputs import StartJob
 from hostler.core.replies import Refused
 from hostler.model.allocation import AllocationPhase, EndCause
@@ -111,17 +113,20 @@ def test_gold_finds_its_spare_in_a_later_pool(theatre: NewTheatre) -> None:
     assert (decision.is_recovery, decision.rule) == (True, "a gold recovery takes a spare first")
 
 
-def test_a_spare_that_was_used_takes_what_else_fits(theatre: NewTheatre) -> None:
-    """It is no spare any more, and what it has left is open to everybody."""
+@pytest.mark.parametrize("is_gang", [False, True])
+def test_a_spare_that_was_used_takes_what_else_fits(theatre: NewTheatre, is_gang: bool) -> None:
+    """It is no spare any more, and what it has left is open to everybody (a gang's: seed 591)."""
     spare = a_node("n-900003", is_spare=True, incarnation=1)
     world = theatre(own_pool(spare_count=1), n1(), spare)
-    world.submit("b1", a_job(capacity=6, band=Band.GOLD))
-    world.submit("b2", a_job(capacity=4))
+    world.advance(1_000)  # nodes that have just come are news to everybody
+    world.submit("b1", a_job(capacity=3, band=Band.GOLD), is_gang=is_gang)
+    world.submit("b2", a_job(capacity=7))
     world.submit("b3", a_job(capacity=4))
     assert world.replica("b3/main/0").reason is Reason.NO_CAPACITY
     world.end("b1/main/0")
     assert world.place("b1/main/0") == spare.node_id
-    assert world.place("b3/main/0") in (N1, spare.node_id)
+    assert world.place("b3/main/0") == spare.node_id
+    world.check_calm()
 
 
 def test_a_stop_asked_for_twice_is_one_stop(theatre: NewTheatre) -> None:

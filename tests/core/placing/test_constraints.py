@@ -9,16 +9,18 @@ import pytest
 
 from hostler.core.inputs import LabelNode
 from hostler.core.replies import Refused
-from hostler.model import Node, Pool
+from hostler.model import Allocation, Node, Pool
+from hostler.model.allocation import AllocationPhase
 from hostler.model.bundle import Job
 from hostler.model.constraint import Affinity, NodeRule, Peers, SpreadOver, SpreadRule
+from hostler.model.launch import Launch
 from hostler.model.pool import Band, Reliability
 from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase
-from hostler.model.shape import AttributeMatch, MatchRule
+from hostler.model.shape import AttributeMatch, MatchRule, Shape
 from hostler.testing.builders import a_fixed_tier, a_job, a_node, a_pool, an_elastic_tier
 from tests.core.placing.conftest import NewTheatre
-from tests.core.placing.theatre import Theatre, own_pool
+from tests.core.placing.theatre import Theatre, own_pool, own_shape
 
 RACK = SpreadOver.LABEL
 
@@ -254,6 +256,48 @@ def test_a_crashed_job_comes_back_to_the_others(theatre: NewTheatre) -> None:
     world.become_ready()
     world.end("b1/main/0")
     assert world.place("b1/main/0") == world.place("b1/pack/0") == "n-900001"
+
+
+def test_all_of_a_replica_that_is_replaced_may_go_elsewhere_together(theatre: NewTheatre) -> None:
+    """Where they are there is no room for a second copy of each, and elsewhere there is."""
+    world = theatre(own_pool(), a_place(1), a_place(2))
+    submit_together(world, "old")
+    world.become_ready()
+    submit_together(world, "new")
+    nodes = {each.replica_id: each.node_id for each in starting(world)}
+    assert nodes == {"b1/main/0": "n-900002", "b1/pack/0": "n-900002"}
+    for allocation in starting(world):
+        world.report(allocation, "ready")
+    world.finish_stops()
+    assert world.place("b1/main/0") == world.place("b1/pack/0") == "n-900002"
+
+
+def starting(world: Theatre) -> list[Allocation]:
+    """Return the copies that have been told to start."""
+    rows = world.fleet.allocations.in_order()
+    return [each for each in rows if each.phase is AllocationPhase.STARTING]
+
+
+def submit_together(world: Theatre, name: str) -> None:
+    """Submit a bundle of two jobs that are to be on one node, and may be there twice."""
+    launch = Launch(argv=(name,))
+    jobs = (a_job(job, capacity=4, can_overlap=True, launch=launch) for job in ("main", "pack"))
+    world.submit("b1", *jobs, is_colocated=True)
+
+
+def test_a_silent_node_binds_nobody_to_who_is_on_it(theatre: NewTheatre) -> None:
+    """Seed 848: whoever was to come to the others did, until their node was lost."""
+    world = theatre(own_pool(), a_place(1), a_place(2))
+    world.advance(1_000)  # nodes that have just come are news to everybody
+    submit_together(world, "old")
+    world.become_ready()
+    world.hear_inventory("n-900001", own_shape(a_node("n-900001", shape=Shape(capacity=6))))
+    world.end("b1/main/0")
+    assert world.replica("b1/main/0").reason is Reason.COLOCATION
+    world.fall_silent("n-900001")
+    world.advance(world.now_ms + 15_000)  # from now on it is suspected
+    assert world.place("b1/main/0") == "n-900002"
+    world.check_calm()
 
 
 def test_a_lost_node_lets_all_of_a_replica_move(theatre: NewTheatre) -> None:

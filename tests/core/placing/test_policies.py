@@ -11,12 +11,12 @@ import pytest
 from hostler.core.placement.buy import Wanted, by_price
 from hostler.core.waiting import why_in_line
 from hostler.model.bundle import Fallback
-from hostler.model.constraint import SpreadOver, SpreadRule
+from hostler.model.constraint import NodeRule, SpreadOver, SpreadRule
 from hostler.model.pool import Band, LaunchMode, Offer, Reliability, Reuse
 from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase
 from hostler.model.settings import Preemption
-from hostler.model.shape import Requirement, Shape
+from hostler.model.shape import AttributeMatch, MatchRule, Requirement, Shape
 from hostler.testing.builders import a_fixed_tier, a_job, a_node, a_pool, an_elastic_tier
 from tests.core.placing.conftest import NewTheatre
 from tests.core.placing.theatre import N1, Theatre, n1, own_pool
@@ -379,6 +379,19 @@ def test_a_gang_whose_machine_does_not_come_gives_everything_back(theatre: NewTh
     assert node.node_id not in world.places().values()
     assert not world.places()
     assert not world.commands("start_allocation")
+
+
+def test_what_a_gang_gives_back_is_open_to_who_waits(theatre: NewTheatre) -> None:
+    world = theatre(a_pool(tiers=(a_fixed_tier(), an_elastic_tier())), n1(labels={"rack": "a"}))
+    world.submit("g", *three_jobs(), is_gang=True)
+    is_there = AttributeMatch(attribute="label:rack", rule=MatchRule.IN, values=("a",))
+    world.submit("b1", a_job(capacity=7, node_rules=(NodeRule(match=is_there),)))
+    assert world.place("b1/main/0") is None
+    for _ in ("small", "large"):
+        (command_id,) = world.commands("launch_machine")
+        world.fail(command_id, "capacity_unavailable")
+    assert world.places() == {"b1/main/0": N1}
+    world.check_calm()
 
 
 def test_one_of_a_running_gang_is_recovered_alone(theatre: NewTheatre) -> None:

@@ -146,6 +146,24 @@ def test_a_start_that_is_told_to_be_later_frees_money_for_who_was_held_back(
     assert world.commands("launch_machine")
 
 
+def test_a_stop_by_label_is_asked_by_id_once_that_is_known(accounts: NewAccounts) -> None:
+    """Simulator seed 569: by the label nothing was found any more, so nobody said when it ended."""
+    world = accounts(a_pool())
+    node = asked_for(world)
+    (launch,) = world.commands("launch_machine")
+    world.advance(node.boot_ms)
+    (stop,) = world.commands("stop_machine")
+    answer = Succeeded(machines=(a_fact(node, 1_000),))
+    world.run(CommandSettled(command_id=CommandId(launch), outcome=answer))
+    world.run(CommandSettled(command_id=CommandId(stop), outcome=Succeeded()))
+    assert world.fleet.nodes[node.node_id].phase is NodePhase.STOPPING
+    world.advance(world.now_ms + 1_000)
+    assert world.fleet.commands[stop].command.machine_id == "m-1"  # type: ignore[union-attr]  # a stop
+    world.run(CommandSettled(command_id=CommandId(stop), outcome=Succeeded(ended_at_ms=9_000)))
+    assert world.fleet.nodes[node.node_id].phase is NodePhase.RETIRED
+    assert world.fleet.index.spend.used(FLEET, SpendBy.OFFER, Stretch.TOTAL, 0).node_ms == 8_000
+
+
 def test_stuck_02_what_will_not_die_still_costs_and_is_nobodys_lease(
     accounts: NewAccounts,
 ) -> None:

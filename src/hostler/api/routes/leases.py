@@ -78,6 +78,7 @@ def _check_pool(caller: Caller, pool: str) -> None:
             answer=LeaseView,
             status=201,
             role=Role.LESSEE,
+            is_busy=True,
             statuses=(404, 409, 429),
         )
     ),
@@ -234,6 +235,7 @@ async def get_one(request: HttpRequest) -> Response[bytes]:
             body=HeartbeatRequest,
             answer=LeaseView,
             role=Role.LESSEE,
+            is_busy=True,
             statuses=(404, 409),
         )
     ),
@@ -293,6 +295,7 @@ async def extend(request: HttpRequest) -> Response[bytes]:
             body=ReleaseRequest,
             answer=LeaseView,
             role=Role.LESSEE,
+            is_busy=True,
             statuses=(404, 409),
         )
     ),

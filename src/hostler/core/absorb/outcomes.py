@@ -77,11 +77,9 @@ def _late(txn: Txn, one: CommandSettled) -> None:
 
 
 def _succeeded(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> None:
-    command = entry.command
-    facts = outcome.machines
-    if isinstance(command, LaunchMachine) and not facts:
-        _failed(txn, entry, CommandFailed(code="defect", message="no machine was named"))
+    if _is_to_go_on(txn, entry, outcome):
         return
+    command, facts = entry.command, outcome.machines
     txn.remove(entry)
     match command:
         case LaunchMachine():
@@ -102,6 +100,24 @@ def _succeeded(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> None:
             readiness.answered(txn, command, None)
         case _:
             assert_never(command)
+
+
+def _is_to_go_on(txn: Txn, entry: OutboxEntry, outcome: Succeeded) -> bool:
+    """Have a command tried again of which the answer does not say all; return whether it is."""
+    command = entry.command
+    if isinstance(command, LaunchMachine) and not outcome.machines:
+        _failed(txn, entry, CommandFailed(code="defect", message="no machine was named"))
+        return True
+    if not isinstance(command, StopMachine) or command.machine_id or outcome.ended_at_ms:
+        return False
+    node = txn.fleet.nodes.get(command.node_id)
+    if node is None or node.machine_id in (None, *command.met_machine_ids):
+        return False
+    # It was learnt while the stop was out by its label, under which it may not be listed: by its
+    # id is surer, and tells when it ended.
+    entry = txn.put(replace(entry, command=replace(command, machine_id=node.machine_id)))
+    outbox.failed_once(txn, entry, "outcome_unknown", "now it is known by its id", None)
+    return True
 
 
 def _obeyed(txn: Txn, command: StartAllocation | ConfigureAllocation | AssignRole) -> None:

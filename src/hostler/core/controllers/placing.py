@@ -9,17 +9,16 @@ Keeps:    INV-ALLOC-3, INV-REPLICA-4, INV-ROOM-1, INV-SPREAD-1, INV-SPARE-1.
 Waits on: every reason of `placement.walk`, BUNDLE_BROKEN, GANG_INCOMPLETE.
 
 Who is tried: whoever began to want a place, and of those who wait already only the groups (equal
-demand) for which something has opened: a node that changed and would do, a machine that may be
-launched again, a sibling that is gone. Who has a place and wants a second one (a migration) stands
-in the same lines, behind everybody who has none. A group that fits nowhere is given up for this
-step after its first member. Most urgent first over all groups: by band and age
+demand) for which something has opened (`core/openings`). Who has a place and wants a second one (a
+migration) stands in the same lines, behind everybody who has none. A group that fits nowhere is
+given up for this step after its first member. Most urgent first over all groups: by band and age
 (`core/pending_index`). A gang is placed whole or not at all (`core/gangs`).
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from hostler.base.ids import replica_id
@@ -27,11 +26,10 @@ from hostler.core import assigning, gangs, growth
 from hostler.core.crowd import crowd_of
 from hostler.core.keys import pending_line
 from hostler.core.limits import PREEMPTION_FRONT_MAX
+from hostler.core.openings import freshly_pending, groups_let_in, groups_to_try
 from hostler.core.placement.buy import Wanted
-from hostler.core.placement.demand import Demand, demand_of, plain
-from hostler.core.placement.feasible import refusal, standing_of
+from hostler.core.placement.demand import Demand, demand_of, spec_of
 from hostler.core.placement.walk import Verdict, decide
-from hostler.core.provider_pauses import pools_let_in
 from hostler.core.tables import Order
 from hostler.core.txn import Txn
 from hostler.model import (
@@ -47,8 +45,6 @@ from hostler.model import (
     Settings,
 )
 from hostler.model.allocation import AllocationPhase
-from hostler.model.bundle import Fallback, Job
-from hostler.model.node import NodePhase
 from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
 from hostler.model.replica import ReplicaPhase
@@ -75,13 +71,13 @@ def reconcile(txn: Txn) -> None:
     for node in (*nodes, *_reserved_for_changed(txn), *_nodes_whose_time_has_come(txn)):
         assigning.start_reserved(txn, node)
     fresh: dict[str, list[str]] = {}
-    for replica in _freshly_pending(txn):
+    for replica in freshly_pending(txn):
         fresh.setdefault(pending_line(replica), []).append(replica.replica_id)
-    groups = _groups_to_try(txn, nodes, fresh)
+    groups = groups_to_try(txn, nodes, fresh)
     while groups:
         tried = _Pass(txn, fresh)
         tried.run(groups)
-        groups = _groups_let_in(txn, tried)
+        groups = groups_let_in(txn, tried.opened, tried.placed)
 
 
 def _reserved_for_changed(txn: Txn) -> Iterator[Node]:
@@ -106,137 +102,6 @@ def _nodes_whose_time_has_come(txn: Txn) -> Iterator[Node]:
             yield txn.fleet.nodes[allocation.node_id]
 
 
-# -- who is tried ------------------------------------------------------------------------------
-
-
-def _groups_to_try(
-    txn: Txn, nodes: Sequence[Node], fresh: Mapping[str, Sequence[str]]
-) -> list[str]:
-    """Return the demands under which somebody should be looked at in this round."""
-    waiting = txn.fleet.index.replicas_pending.buckets()
-    if not waiting:
-        return []
-    if any(txn.changed_keys(kind) for kind in (Pool, Cooldown, Breaker, Settings, Budget)) or any(
-        state.launch_next_at_ms is not None for state in txn.changed(ProviderState)
-    ):
-        return waiting
-    openings = [node for node in nodes if not standing_of(node) and node.lease_count == 0]
-    growth_pools = _pools_that_may_grow(txn, nodes)
-    closed_pools = frozenset(node.pool for node in nodes if standing_of(node))
-    if not openings and not growth_pools and not closed_pools:
-        return sorted(fresh)
-    return [
-        group
-        for group in waiting
-        if group in fresh or _has_opening(txn, group, openings, growth_pools, closed_pools)
-    ]
-
-
-def _groups_let_in(txn: Txn, tried: _Pass) -> list[str]:
-    """Return the demands for which what was just placed opens something.
-
-    Nodes of which room was kept until now have some left; and somebody may have waited to be near.
-    """
-    opened = [txn.fleet.nodes[key] for key in tried.opened if key in txn.fleet.nodes]
-    openings = [node for node in opened if not standing_of(node)]
-    watching = _bundles_watching(txn, tried.placed)
-    if not openings and not watching:
-        return []
-    lines = {pending_line(replica) for replica in _placeable_of(txn, watching)}
-    return [
-        group
-        for group in txn.fleet.index.replicas_pending.buckets()
-        if group in lines or _has_opening(txn, group, openings, frozenset(), frozenset())
-    ]
-
-
-def _freshly_pending(txn: Txn) -> Iterator[Replica]:
-    """Give the pending replicas that changed, and those whose siblings or bundle did."""
-    replicas = txn.changed(Replica)
-    yield from (replica for replica in replicas if replica.is_placeable)
-    bundles: dict[str, None] = dict.fromkeys(replica.bundle_id for replica in replicas)
-    bundles.update(dict.fromkeys(a.bundle_id for a in txn.changed(Allocation) if not a.is_live))
-    bundles.update(dict.fromkeys(bundle.bundle_id for bundle in txn.changed(Bundle)))
-    bundles.update(_bundles_watching(txn, txn.changed(Allocation)))
-    if any(standing_of(node) for node in txn.changed(Node)):
-        bundles.update(dict.fromkeys(txn.fleet.index.peers.levelling()))
-    yield from _placeable_of(txn, bundles)
-
-
-def _placeable_of(txn: Txn, bundles: Iterable[str]) -> Iterator[Replica]:
-    for bundle_id in bundles:
-        for key in txn.fleet.index.replicas_placeable.keys(bundle_id):
-            yield txn.fleet.replicas[key]
-
-
-def _bundles_watching(txn: Txn, moved: Sequence[Allocation]) -> dict[str, None]:
-    """Return the bundles with wishes about those who have come to a place or left one."""
-    fleet, found = txn.fleet, dict[str, None]()
-    if not fleet.index.peers.has_wishes:
-        return found
-    for allocation in moved:
-        bundle = fleet.bundles.get(allocation.bundle_id)
-        job = None if bundle is None else bundle.job(allocation.job)
-        if bundle is None or job is None:
-            # What it was called is forgotten, so whoever wishes anything may have meant it.
-            return dict.fromkeys(fleet.index.peers.wishing())
-        found.update(dict.fromkeys(fleet.index.peers.watchers(bundle, job)))
-    return found
-
-
-def _pools_that_may_grow(txn: Txn, nodes: Sequence[Node]) -> frozenset[str]:
-    """Return the pools of nodes that have just moved on: a bound on machines may have eased."""
-    moved = {
-        node.pool
-        for node in nodes
-        if node.phase_since_at_ms == txn.now_ms and node.phase is not NodePhase.REQUESTED
-    }
-    return frozenset(moved.union(pools_let_in(txn.fleet, nodes, txn.now_ms)))
-
-
-def _has_opening(
-    txn: Txn,
-    group: str,
-    openings: list[Node],
-    growth_pools: frozenset[str],
-    closed_pools: frozenset[str],
-) -> bool:
-    """Say whether a line may have a chance that it did not have.
-
-    Args:
-        txn: The step.
-        group: The line.
-        openings: Nodes that changed and take work.
-        growth_pools: Pools that may launch again.
-        closed_pools: Pools of nodes that changed and take none: another pool may be open for that.
-    """
-    head = txn.fleet.index.replicas_pending.first(group)
-    asked = None if head is None else _asked(txn, txn.fleet.replicas[head])
-    if asked is None:
-        return False
-    demand = plain(asked)
-    if not growth_pools.isdisjoint(demand.pools):
-        return True
-    if demand.fallback is Fallback.WHEN_UNAVAILABLE and not closed_pools.isdisjoint(demand.pools):
-        return True
-    place = txn.fleet.index.places.of
-    return any(
-        node.pool in demand.pools and refusal(demand, place(txn.fleet, node.node_id)) is None
-        for node in openings
-    )
-
-
-def _asked(txn: Txn, replica: Replica) -> Demand | None:
-    found = _spec_of(txn, replica)
-    return None if found is None else demand_of(txn.fleet, *found, replica, txn.now_ms)
-
-
-def _spec_of(txn: Txn, replica: Replica) -> tuple[Bundle, Job] | None:
-    bundle = txn.fleet.bundles.get(replica.bundle_id)
-    job = None if bundle is None else bundle.job(replica.job)
-    return None if bundle is None or job is None else (bundle, job)
-
-
 # -- trying ------------------------------------------------------------------------------------
 
 
@@ -253,7 +118,7 @@ class _Pass:
         self.tried_jobs: set[tuple[str, str, str]] = set()
         """Line, bundle and job of those refused whom nothing sets apart from others of the job."""
         self.opened: list[str] = []
-        """Nodes on which there is room that was kept for somebody before."""
+        """Nodes on which there may be room that nobody could have before."""
         self.placed: list[Allocation] = []
 
     def run(self, groups: list[str]) -> None:
@@ -279,7 +144,7 @@ class _Pass:
 
     def _try(self, replica: Replica) -> Verdict | None:  # noqa: C901  # one way out after another
         """Place a replica or say why not; `None` when it is not its turn, whatever there is."""
-        spec = _spec_of(self.txn, replica)
+        spec = spec_of(self.txn.fleet, replica)
         if spec is None:
             return None
         if assigning.is_broken(self.txn, replica.bundle_id):
@@ -318,7 +183,14 @@ class _Pass:
         """Place all of a gang that wants a place, or say to whoever asks why not."""
         verdict = self.gangs.get(bundle.bundle_id)
         if verdict is None:
+            before = {each.allocation_id: each for each in gangs.live(self.txn, bundle)}
             lack = gangs.place(self.txn, bundle, self._obstacle, self._crowd)
+            after = {each.allocation_id: each for each in gangs.live(self.txn, bundle)}
+            given = [after[key] for key in after if key not in before]
+            left = [before[key] for key in before if key not in after]
+            self.placed += given
+            # What it was given may have been a spare, and is none any more; what it left is free.
+            self.opened += [each.node_id for each in (*given, *left)]
             if lack is None:
                 return None
             verdict = self.gangs[bundle.bundle_id] = gangs.refusal_of(lack)
@@ -336,7 +208,7 @@ class _Pass:
             other = self.txn.fleet.replicas.get(
                 replica_id(bundle.bundle_id, job.name, replica.index)
             )
-            if other is not None and other.phase is ReplicaPhase.PENDING:
+            if other is not None and other.is_placeable:
                 self._try(other)
 
     def _obstacle(self, pool: Pool, tier: Tier, offer: Offer) -> Reason | None:

@@ -62,6 +62,13 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes whose agents lately refused it; not used."""
 
 
+def spec_of(fleet: Fleet, replica: Replica) -> tuple[Bundle, Job] | None:
+    """Return the bundle and job of a replica; `None` once it has none any more."""
+    bundle = fleet.bundles.get(replica.bundle_id)
+    job = None if bundle is None else bundle.job(replica.job)
+    return None if bundle is None or job is None else (bundle, job)
+
+
 def demand_of(fleet: Fleet, bundle: Bundle, job: Job, replica: Replica, now_ms: int) -> Demand:
     """Return what a replica asks of a place now."""
     counts: dict[NodeId, int] = {}

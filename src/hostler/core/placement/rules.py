@@ -61,13 +61,28 @@ def rules_of(
 
 def anchors_of(fleet: Fleet, replica: Replica, others: list[Allocation]) -> list[Allocation]:
     """Return the other jobs of a replica that have a place to stay, so that it belongs there."""
-    found = []
-    for each in others:
-        if each.replica_index == replica.index and each.job != replica.job:
-            standing = fleet.index.places.of(fleet, each.node_id).standing
-            if not each.stop_reason and not any(reason in _LEAVING for reason in standing):
-                found.append(each)
-    return found
+    return [
+        each
+        for each in others
+        if each.replica_index == replica.index
+        and each.job != replica.job
+        and not each.stop_reason
+        and not _is_moving_from(fleet, each)
+        and not is_left(fleet.index.places.of(fleet, each.node_id).standing)
+    ]
+
+
+def _is_moving_from(fleet: Fleet, allocation: Allocation) -> bool:
+    """Say whether a second copy is to take over from an allocation, wherever that will be."""
+    owner = fleet.replicas.get(allocation.replica_id)
+    migration = None if owner is None else owner.migration
+    is_source = migration is not None and migration.source_id == allocation.allocation_id
+    return is_source and migration is not None and not migration.is_cancelled
+
+
+def is_left(standing: Iterable[Reason]) -> bool:
+    """Say whether a node is one that its work has to leave, or may be lost with."""
+    return any(reason in _LEAVING for reason in standing)
 
 
 def _domains(fleet: Fleet, allocation: Allocation) -> Domains:
