@@ -37,7 +37,7 @@ class Maintainers:
 
     def _pick(self, fleet: Fleet) -> None:
         names = [each.name for each in fleet.maintenances.in_order() if each.added is not None]
-        if names and self._rng.chance(300_000):
+        if names and self._rng.chance(500_000):
             self._remove(self._rng.choice(names))
         else:
             self._add(fleet)
