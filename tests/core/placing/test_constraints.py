@@ -10,7 +10,7 @@ import pytest
 from hostler.core.inputs import LabelNode
 from hostler.core.replies import Refused
 from hostler.model import Allocation, Node, Pool
-from hostler.model.allocation import AllocationPhase
+from hostler.model.allocation import AllocationPhase, EndCause
 from hostler.model.bundle import Job
 from hostler.model.constraint import Affinity, NodeRule, Peers, SpreadOver, SpreadRule
 from hostler.model.launch import Launch
@@ -283,6 +283,18 @@ def submit_together(world: Theatre, name: str) -> None:
     launch = Launch(argv=(name,))
     jobs = (a_job(job, capacity=4, can_overlap=True, launch=launch) for job in ("main", "pack"))
     world.submit("b1", *jobs, is_colocated=True)
+
+
+def test_who_was_brought_along_is_not_tried_again_for_standing_behind(theatre: NewTheatre) -> None:
+    """Simulator seed 119: the first in line had no place, and those behind it were written down."""
+    world = theatre(own_pool(), a_place(1))
+    jobs = (a_job(capacity=4), a_job("pack", capacity=4))
+    world.submit("b1", *jobs, is_colocated=True, replica_count=2)
+    (node_id,) = set(world.places().values())
+    for name in ("main", "pack"):
+        world.end(f"b1/{name}/0", EndCause.REJECTED)
+    assert world.places() == {"b1/main/1": node_id, "b1/pack/1": node_id}
+    world.check_calm()
 
 
 def test_a_silent_node_binds_nobody_to_who_is_on_it(theatre: NewTheatre) -> None:

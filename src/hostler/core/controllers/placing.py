@@ -250,4 +250,5 @@ def _line(txn: Txn, group: str) -> Iterator[str]:
     while (key := index.first(group)) is not None and key not in given:
         given.add(key)
         yield key
-    yield from (key for key in index.keys(group) if key not in given)
+    # Who has got a place meanwhile, beside another job of its replica, stands in line no more.
+    yield from (key for key in index.keys(group) if key not in given and index.has(key))

@@ -42,10 +42,9 @@ def reconcile(txn: Txn) -> None:
     freed: dict[Scope, None] = {}
     for node in txn.changed(Node):
         if _is_to_be_kept(node) and _keep(txn, node):
-            scopes = dict.fromkeys(machine_scopes(node.pool, node.tier))
-            moved.update(scopes)
+            moved.update(dict.fromkeys(machine_scopes(node.pool, node.tier)))
             if _has_cost_less(node):
-                freed.update(scopes)
+                freed.update(dict.fromkeys(machine_scopes(node.pool, node.tier)))
         if node.phase_since_at_ms == txn.now_ms and _has_moved_on(txn, node):
             freed.update(dict.fromkeys(machine_scopes(node.pool, node.tier)))
     if not len(txn.fleet.budgets):
