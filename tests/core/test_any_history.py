@@ -5,16 +5,25 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hostler.base.ids import NodeId
 from hostler.core import invariants
+from hostler.core.asking import Request
 from hostler.core.delta import Delta
 from hostler.core.explain import explain, explain_replica, pending
 from hostler.core.explain.fit import fit_of
 from hostler.core.fleet import Fleet
-from hostler.core.inputs import AnyInput, FullScan
+from hostler.core.inputs import (
+    AgentSaidHello,
+    AnyInput,
+    CommandSettled,
+    FullScan,
+    ServerStarted,
+)
 from hostler.core.limits import ROUNDS_MAX
 from hostler.core.step import step
+from hostler.model import OutboxEntry
 from hostler.model.node import NodePhase
 from tests.core.history import History
 from tests.core.mirror import indexed, places_are_true, reloaded, snapshot, timers
@@ -94,6 +103,33 @@ def test_a_second_look_finds_nothing_to_do(data: st.DataObject) -> None:
         assert events == []
 
     live(numbers(data), look)
+
+
+@settings(max_examples=20)
+@given(data=st.data())
+def test_what_agents_tell_twice_counts_once(data: st.DataObject) -> None:
+    """Any news twice, or late from an older life of an agent, changes nothing (5.11, rule 8).
+
+    But for commands: whoever says hello has a new link, and is told again.
+    """
+    fleet = live(numbers(data), nothing)
+    history = History(fleet, numbers(data))
+    for one in (each for _ in range(4) for each in history.batch()):
+        if isinstance(one, Request | ServerStarted | CommandSettled):
+            continue
+        told: list[AnyInput] = [one, one]
+        if isinstance(one, AgentSaidHello):
+            told.append(replace(one, incarnation=one.incarnation - 1))
+        assert what_comes_of(fleet, told) == what_comes_of(fleet, [one]), one
+
+
+def what_comes_of(fleet: Fleet, batch: list[AnyInput]) -> tuple[object, ...]:
+    """Return what a step writes down, commands left out, and undo it."""
+    delta = step(fleet, batch, fleet.now_ms)
+    changes = {key: each for key, each in delta.changes.items() if key[0] != OutboxEntry.KIND}
+    found = (changes, list(delta.events))
+    fleet.drop(delta)
+    return found
 
 
 @settings(max_examples=20)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hostler.core import pool_invariants, silence
+from hostler.core import limits, pool_invariants, silence
 from hostler.core.fleet import Fleet
 from hostler.core.keys import tier_key
 from hostler.core.machine_commands import launch_command_id, stop_command_id
@@ -41,8 +41,8 @@ def of_machine(fleet: Fleet, node: Node) -> Iterator[Broken]:
             yield "INV-NODE-7", "slots are being cleaned up and no agent was asked to"
     if node.readiness is not None and node.phase in (NodePhase.READY, NodePhase.DRAINING):
         yield "INV-NODE-10", "a node has work, or may have, before its ready check has passed"
-    if node.phase is NodePhase.REQUESTED and launch_command_id(node) not in fleet.commands:
-        yield "INV-NODE-6", "a node that is asked for has no launch in the outbox"
+    if node.phase is NodePhase.REQUESTED:
+        yield from _of_launch(fleet, node)
     if node.is_paid and node.provider not in fleet.providers:
         yield "INV-PROVIDER-1", "a provider that may have a machine of ours is not listed"
     is_ending = node.notice is not None and node.notice.kind is NoticeKind.TERMINATE
@@ -52,6 +52,17 @@ def of_machine(fleet: Fleet, node: Node) -> Iterator[Broken]:
     yield from _of_maintenance(fleet, node)
     if node.drain is not None and node.drain.is_done and node.is_held:
         yield "INV-DRAIN-1", "a node whose drain is finished holds something"
+
+
+def _of_launch(fleet: Fleet, node: Node) -> Iterator[Broken]:
+    """A launch is in the outbox, and is waited for no longer than its machine may take to boot."""
+    entry = fleet.commands.get(launch_command_id(node))
+    if entry is None:
+        yield "INV-NODE-6", "a node that is asked for has no launch in the outbox"
+        return
+    until_at_ms = entry.created_at_ms + node.boot_ms
+    if entry.next_at_ms > max(until_at_ms, fleet.now_ms + limits.LAUNCH_PATIENCE_MS_MIN):
+        yield "INV-NODE-6", "a launch may stay unanswered beyond its machine's time to boot"
 
 
 def of_sharing(fleet: Fleet, node: Node) -> Iterator[Broken]:

@@ -52,7 +52,13 @@ def of_new_node(fleet: Fleet, node: Node) -> Iterator[Broken]:
 
 
 def of_retirement(before: Node, node: Node) -> Iterator[Broken]:
-    """What is as its pool wants it, and young enough, is not replaced."""
+    """What is well and young enough is not replaced, and what is in use is not let go."""
+    if (
+        before.retire_reason is None
+        and node.retire_reason in (RetireReason.IDLE, RetireReason.SURPLUS)
+        and node.is_held
+    ):
+        yield "INV-NODE-11", "a node on which something is held was let go as not needed"
     reasons = (RetireReason.OUTDATED, RetireReason.AGED)
     if (
         before.retire_reason is None
