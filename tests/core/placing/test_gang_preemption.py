@@ -16,7 +16,7 @@ from hostler.model.allocation import AllocationPhase
 from hostler.model.pool import Band
 from hostler.model.reason import Reason
 from hostler.model.settings import Preemption
-from hostler.testing.builders import a_fixed_tier, a_job, a_node, a_pool, an_elastic_tier
+from hostler.testing.builders import a_fixed_tier, a_job, a_pool, an_elastic_tier
 from tests.core.placing.conftest import NewTheatre
 from tests.core.placing.naive import doubled, overcommitted
 from tests.core.placing.test_preemption_agreement import draw_fleet
