@@ -3,8 +3,8 @@
 All members that want a place are placed in one scratch: written like any placement and taken back
 when one of them has none. The most demanding go first; where that does not work out, other places
 are tried for each, up to a bound. Nothing of a gang starts before each member has a node that is
-there; what is reserved for one that did not come together is given back. While room is made for some
-(`core/gang_room`) the others keep what they have.
+there; what is reserved for one that did not come together is given back. While room is made for
+some (`core/gang_room`) the others keep what they have.
 """
 
 from __future__ import annotations

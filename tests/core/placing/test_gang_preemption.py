@@ -187,7 +187,7 @@ def _ways(fleet: Fleet, sizes: list[int], gone: tuple[Allocation, ...]) -> bool:
 def needless(fleet: Fleet) -> list[str]:
     """Return the victims beside whom all that is kept would fit as well."""
     kept = [each.claim for each in fleet.replicas.in_order() if each.claim is not None]
-    found = []
+    found: list[str] = []
     for victim in (fleet.allocations[key] for claim in kept for key in claim.allocation_ids):
         node = fleet.nodes[victim.node_id]
         used = sum(
