@@ -10,9 +10,8 @@ import pytest
 
 from hostler.agent.core import authority, leases
 from hostler.agent.core.effects import StartExec
-from hostler.core import silence
+from hostler.core import openings, silence
 from hostler.core.absorb import machines
-from hostler.core.controllers import placing
 from hostler.sim.cloud import CloudPlan
 from hostler.sim.history import History, Outcome
 from hostler.sim.life import ServerProcess
@@ -87,6 +86,6 @@ def _launch_all(turn: Any) -> None:
 
 
 def test_work_that_a_step_leaves_undone_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placing, "_has_opening", lambda *args: False)
+    monkeypatch.setattr(openings, "_has_opening", lambda *args: False)
     outcome = first_violation(scenario("crash_at_every_boundary"))
     assert "full scan" in outcome.violation or "pending" in outcome.violation
