@@ -16,7 +16,7 @@ from hostler.core.txn import Txn
 from hostler.model import Node, Replica
 from hostler.model.allocation import AllocationPhase
 from hostler.model.reason import Reason
-from hostler.model.replica import Claim, Preempted
+from hostler.model.replica import Claim, Preempted, ReplicaPhase
 from hostler.model.settings import Retention
 from hostler.model.shape import Requirement
 from hostler.model.trace import Decision, Victim
@@ -158,6 +158,12 @@ def end(txn: Txn, replica: Replica, why: str) -> None:
         {"replica": replica.replica_id, "bundle": replica.bundle_id, "node": claim.node_id},
         why=why,
     )
+    bundle = txn.fleet.bundles.get(replica.bundle_id)
+    if bundle is not None and bundle.is_gang and replica.phase is ReplicaPhase.PENDING:
+        for key in txn.fleet.index.replicas_by_bundle.keys(bundle.bundle_id):
+            other = txn.fleet.replicas[key]
+            if other.claim is not None and other.phase is ReplicaPhase.PENDING:
+                end(txn, other, f"{replica.replica_id} of its gang gets no room: {why}")
 
 
 def let_go(txn: Txn, replica: Replica) -> Replica:

@@ -3,7 +3,8 @@
 All members that want a place are placed in one scratch: written like any placement and taken back
 when one of them has none. The most demanding go first; where that does not work out, other places
 are tried for each, up to a bound. Nothing of a gang starts before each member has a node that is
-there; what is reserved for one that did not come together is given back.
+there; what is reserved for one that did not come together is given back. While room is made for
+some (`core/gang_room`) the others keep what they have.
 """
 
 from __future__ import annotations
@@ -45,7 +46,11 @@ def place(txn: Txn, bundle: Bundle, obstacle: Obstacle, crowd: Crowd) -> Lack | 
     late = _late_member(txn, bundle)
     if late is not None:
         return _given_back(txn, bundle, Lack(late.replica_id, None, f"{late.replica_id} waits"))
-    members = _members(txn, bundle)
+    members = waiting(txn, bundle)
+    for member in members:
+        if member.replica.claim is not None:
+            told = f"room is made for {member.replica.replica_id}"
+            return Lack(member.replica.replica_id, None, told)
     mark = txn.mark()
     lack = _greedily(txn, bundle, members, obstacle, crowd)
     if lack is not None:
@@ -65,7 +70,8 @@ def place(txn: Txn, bundle: Bundle, obstacle: Obstacle, crowd: Crowd) -> Lack | 
     return None
 
 
-def _members(txn: Txn, bundle: Bundle) -> list[Member]:
+def waiting(txn: Txn, bundle: Bundle) -> list[Member]:
+    """Return the members that want a place, the most demanding first."""
     bucket = bundle_phase_key(bundle.bundle_id, ReplicaPhase.PENDING)
     found: list[Member] = []
     for key in txn.fleet.index.replicas_by_bundle_phase.keys(bucket):
@@ -81,6 +87,11 @@ def _most_demanding_first(member: Member) -> tuple[int, int, int, int, str, int]
     devices = sum(request.total_milli for request in need.capabilities)
     job, index = member.replica.job, member.replica.index
     return -devices, -need.capacity, -need.cores_milli, -need.memory_bytes, job, index
+
+
+def is_late(txn: Txn, bundle: Bundle) -> bool:
+    """Say whether some member may not be placed yet, so that none is."""
+    return _late_member(txn, bundle) is not None
 
 
 def _late_member(txn: Txn, bundle: Bundle) -> Replica | None:

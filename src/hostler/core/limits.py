@@ -202,6 +202,14 @@ LEFT_ALONE_MS_MIN = 600_000
 LEFT_ALONE_MS_MAX = 86_400_000
 """ten minutes and a day: what fails again and again disturbs nobody much, whatever the spacing."""
 
+GANG_ROOM_WAYS_MAX = 8
+"""Ways tried for one member of a gang for which lower work may end: as many places as things are,
+and as many nodes where some would give way."""
+
+GANG_ROOM_LOOKS_MAX = 4_000
+"""Nodes looked at for victims, over all members and tries of one gang; 0.4 s at most, on fleets of
+hundreds of nodes with victims on each."""
+
 GANG_TRIES_MAX = 256
 """Places tried for the members of one gang before it is said that they do not fit together; every
 way for four members on four nodes, and 25 ms at most."""

@@ -1,3 +1,3 @@
 """The version of the core's decisions; a journal of another version may replay differently."""
 
-CORE_VERSION = 3
+CORE_VERSION = 4

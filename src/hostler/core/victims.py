@@ -87,6 +87,8 @@ class Victims:
         self.policy = policy
         self.is_particular = False
         """What was last looked for in vain might be found for others who ask for the same."""
+        self.spared: frozenset[str] = frozenset()
+        """Allocations that are not asked."""
 
     def cheapest(
         self, demand: Demand, replica: Replica, node_ids: list[str] | None
@@ -102,13 +104,29 @@ class Victims:
         if not self._is_any_lower(demand):
             return None
         best: Sacrifice | None = None
-        given_up = self.txn.fleet.index.replicas_preempted.count("all")
-        count_left = self.policy.victim_count_max - given_up
+        count_left = self.policy.victim_count_max - self._gave_way_count()
         for stage in self._stages(demand, replica, node_ids):
             allowance = Allowance(count_left, self._left_by_bundle(stage))
             bound = None if best is None else best.cost
             best = cheapest_on(demand, stage, allowance, bound) or best
         return best
+
+    def by_cost(self, demand: Demand, replica: Replica) -> list[Sacrifice]:
+        """Return the least that would have to end on each node that helps, the cheapest first."""
+        if not self._is_any_lower(demand):
+            return []
+        count_left = self.policy.victim_count_max - self._gave_way_count()
+        found = []
+        for stage in self._stages(demand, replica, None):
+            sacrifice = cheapest_on(
+                demand, stage, Allowance(count_left, self._left_by_bundle(stage))
+            )
+            if sacrifice is not None:
+                found.append(sacrifice)
+        return sorted(found, key=lambda each: each.cost)
+
+    def _gave_way_count(self) -> int:
+        return self.txn.fleet.index.replicas_preempted.count("all")
 
     def _is_any_lower(self, demand: Demand) -> bool:
         by_band = self.txn.fleet.index.allocations_by_band
@@ -192,7 +210,8 @@ class Victims:
         )
 
     def _may_give_way(self, allocation: Allocation, replica: Replica) -> bool:
-        if allocation.phase is AllocationPhase.STOPPING:
+        is_stopping = allocation.phase is AllocationPhase.STOPPING
+        if is_stopping or allocation.allocation_id in self.spared:
             return False
         is_answer = replica.preempted is not None and replica.preempted.by == allocation.replica_id
         if is_answer or allocation.bundle_id == replica.bundle_id:

@@ -8,7 +8,8 @@ from typing import assert_never
 from hostler.base.ids import CommandId
 from hostler.core.fleet import Fleet
 from hostler.core.inputs import CommandFailed, Outcome, Succeeded
-from hostler.engine.translate import AnyAgentCommand, agent_command
+from hostler.engine.translate import agent_command
+from hostler.model.command import AnyAgentCommand
 from hostler.ports.agents import AgentCommand, AgentGateway
 
 

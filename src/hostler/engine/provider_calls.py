@@ -12,7 +12,13 @@ from hostler.core.inputs import CommandFailed, Outcome, Succeeded
 from hostler.core.machine_fact import MachineFact
 from hostler.engine import limits
 from hostler.engine.keys import Keys
-from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
+from hostler.model.command import (
+    CheckMachine,
+    LaunchMachine,
+    ListMachines,
+    ProviderCommand,
+    StopMachine,
+)
 from hostler.ports.commands import CommandProvider
 from hostler.ports.provider import (
     LaunchRequest,
@@ -25,8 +31,6 @@ from hostler.ports.provider import (
     TellsEnds,
 )
 from hostler.providers.registry import Registry, read_options
-
-ProviderCommand = LaunchMachine | StopMachine | CheckMachine | ListMachines
 
 STILL_STOPPING_MS = 500
 """When to ask again about a machine that was told to stop and is not gone."""

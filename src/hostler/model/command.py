@@ -6,7 +6,7 @@ A command's id is made of what it is about, so sending it again is the same comm
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from hostler.base.ids import AllocationId, CommandId, LeaseId, MachineId, NodeId
 from hostler.model.pool import Offer
@@ -130,18 +130,15 @@ class EndLease(Value, frozen=True, kw_only=True, tag="end_lease"):
     clean_up_ms: int = 0
 
 
-Command = (
-    LaunchMachine
-    | StopMachine
-    | CheckMachine
-    | ListMachines
-    | StartAllocation
-    | ConfigureAllocation
-    | AssignRole
-    | StopAllocation
-    | CheckReady
-    | EndLease
+ProviderCommand: TypeAlias = LaunchMachine | StopMachine | CheckMachine | ListMachines
+"""What the core asks of providers."""
+
+AnyAgentCommand: TypeAlias = (
+    StartAllocation | ConfigureAllocation | AssignRole | StopAllocation | CheckReady | EndLease
 )
+"""What the core asks of agents: each carries the node's epoch, and an agent obeys no older one."""
+
+Command: TypeAlias = ProviderCommand | AnyAgentCommand
 
 
 class OutboxPhase(StrEnum):

@@ -272,6 +272,8 @@ class Node(Record, frozen=True, kw_only=True):
     hostname: str = ""
     incarnation: int = 0
     """Which life of its agent spoke last."""
+    greeted_epoch: int = 0
+    """In which epoch its agent last said what it has: what it says in an older one is the past."""
     health: Health = Health.LIVE
     health_since_at_ms: int = 0
     silent_since_at_ms: int | None = None

@@ -16,11 +16,15 @@ from hostler.base.ids import MachineId, NodeId, numbered
 from hostler.core.inputs import CommandFailed, Outcome, Succeeded
 from hostler.core.machine_fact import MachineFact
 from hostler.engine.provider_calls import STILL_STOPPING_MS
-from hostler.model.command import CheckMachine, LaunchMachine, ListMachines, StopMachine
+from hostler.model.command import (
+    CheckMachine,
+    LaunchMachine,
+    ListMachines,
+    ProviderCommand,
+    StopMachine,
+)
 from hostler.model.node import NoticeKind
 from hostler.sim.world import World
-
-ProviderCommand = LaunchMachine | StopMachine | CheckMachine | ListMachines
 
 FAILURES: Final = (
     "request_invalid",

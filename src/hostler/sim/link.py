@@ -24,13 +24,13 @@ from hostler.core.inputs import (
     Succeeded,
 )
 from hostler.engine.translate import (
-    AnyAgentCommand,
     agent_command,
     allocation_fact,
     allocation_facts,
     shape_of,
 )
 from hostler.model import Settings
+from hostler.model.command import AnyAgentCommand
 from hostler.model.node import NodePhase, NoticeKind
 from hostler.sim.network import Connection, Network, Peer
 from hostler.wire import agent as wire

@@ -1,12 +1,20 @@
 """Silence: suspect, lost, fenced and back; what the provider says; the brake."""
 
+from msgspec.structs import replace
+
 from hostler.base.ids import NodeId
 from hostler.core.allocation_fact import AllocationFact
-from hostler.core.inputs import ConfirmLoss, FenceLimitKept
+from hostler.core.inputs import (
+    AgentSaidHello,
+    ConfirmLoss,
+    ContactResumed,
+    FenceLimitKept,
+    SilenceNoticed,
+)
 from hostler.core.replies import Accepted, Refused
 from hostler.core.silence import lost_after_ms
 from hostler.model.allocation import AllocationPhase, EndCause
-from hostler.model.launch import Disconnect, Launch
+from hostler.model.launch import Disconnect, JobConfig, Launch
 from hostler.model.lease import LeaseOutcome
 from hostler.model.node import Health, NodePhase, RetireReason
 from hostler.model.pool import Band
@@ -140,6 +148,22 @@ def test_a_lost_node_that_comes_back_is_told_to_stop_what_has_moved(stable: NewS
     assert stop.node_epoch == 2  # type: ignore[union-attr]  # a stop has one
 
 
+def test_a_hello_is_not_forgotten_when_silence_follows_at_once(stable: NewStable) -> None:
+    """The disk was slow, so both came in one step; the session went on, and no hello came again."""
+    world = stable(an_own_pool(), an_own_node("n-1"))
+    world.silence("n-1")
+    world.advance(LOST_MS)
+    node_id = NodeId("n-1")
+    world.run(
+        ContactResumed(node_id=node_id),
+        AgentSaidHello(node_id=node_id, incarnation=1, shape=world.node("n-1").shape),
+        SilenceNoticed(node_id=node_id, since_at_ms=world.now_ms, is_link_down=True),
+    )
+    assert world.node("n-1").health is Health.LOST
+    world.contact("n-1")
+    assert world.node("n-1").health is Health.LIVE
+
+
 def test_commands_that_outlive_a_loss_carry_the_new_epoch(stable: NewStable) -> None:
     world = stable(an_own_pool(), an_own_node("n-1"))
     allocation = world.run_allocation(world.place("b", KEPT))
@@ -148,6 +172,19 @@ def test_commands_that_outlive_a_loss_carry_the_new_epoch(stable: NewStable) -> 
     world.advance(LOST_MS)
     stop = world.fleet.commands[f"{allocation.allocation_id}/stop/1"].command
     assert stop.node_epoch == 2  # type: ignore[union-attr]  # a stop has one
+
+
+def test_a_configuration_that_outlives_a_loss_carries_the_new_epoch(stable: NewStable) -> None:
+    """Simulator seed 211: an agent refused it for ever, as of an epoch before its own."""
+    world = stable(an_own_pool(), an_own_node("n-1"))
+    allocation = world.run_allocation(world.place("b", KEPT))
+    configured = replace(KEPT, config=JobConfig(values_json='{"title":"film"}'))
+    world.submit("b", configured)
+    world.silence("n-1")
+    world.advance(LOST_MS)
+    (key,) = world.commands("configure_allocation")
+    assert world.fleet.commands[key].command.node_epoch == 2  # type: ignore[union-attr]  # it has one
+    assert key.startswith(allocation.allocation_id)
 
 
 def test_a_launched_node_that_is_lost_is_retired_and_its_machine_stopped(

@@ -145,6 +145,7 @@ def hello(txn: Txn, one: AgentSaidHello) -> None:
         replace(
             _with_shape(node, one.shape),
             incarnation=one.incarnation,
+            greeted_epoch=node.epoch,
             hostname=one.hostname or node.hostname,
             silent_since_at_ms=None,
             is_link_down=False,
@@ -235,7 +236,12 @@ def fence_limit(txn: Txn, one: FenceLimitKept) -> None:
 
 
 def contact(txn: Txn, one: ContactResumed) -> None:
-    """Remember that a node is heard again. One that was lost must say hello: its work has gone."""
+    """Remember that a node is heard again. One that was lost must say hello: its work has gone.
+
+    It may have done so, and fallen silent again before anybody looked.
+    """
     node = txn.fleet.nodes.get(one.node_id)
-    if node is not None and node.health is not Health.LOST:
+    if node is None:
+        return
+    if node.health is not Health.LOST or node.greeted_epoch == node.epoch:
         txn.change(node, silent_since_at_ms=None, is_link_down=False)

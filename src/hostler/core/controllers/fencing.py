@@ -23,7 +23,7 @@ from hostler.core import holds
 from hostler.core.txn import Txn
 from hostler.model import Allocation, Node
 from hostler.model.allocation import AllocationPhase, EndCause, Ended
-from hostler.model.command import CheckReady, EndLease, StartAllocation, StopAllocation
+from hostler.model.command import AnyAgentCommand
 from hostler.model.launch import Disconnect
 from hostler.model.lease import LeaseOutcome
 from hostler.model.node import Health, NodePhase, Origin, RetireReason
@@ -76,9 +76,6 @@ def _renew_commands(txn: Txn, node: Node) -> None:
     """Carry what is still wanted of the agent over to the epoch that it will be welcomed with."""
     for key in txn.fleet.index.commands_by_target.keys(f"node:{node.node_id}"):
         entry = txn.fleet.commands[key]
-        match entry.command:
-            case StartAllocation() | StopAllocation() | CheckReady() | EndLease():
-                command = replace(entry.command, node_epoch=node.epoch)
-                txn.put(replace(entry, command=command))
-            case _:
-                pass
+        if isinstance(entry.command, AnyAgentCommand):
+            command = replace(entry.command, node_epoch=node.epoch)
+            txn.put(replace(entry, command=command))

@@ -21,11 +21,11 @@ from typing import Final
 
 import msgspec
 
-from hostler.core import assigning, claims
+from hostler.core import assigning, claims, gang_room, growth
 from hostler.core.keys import bundle_phase_key, pending_line
 from hostler.core.limits import PREEMPTION_FRONT_MAX
 from hostler.core.placement.buy import preferences_broken
-from hostler.core.placement.demand import Demand, demand_of
+from hostler.core.placement.demand import Demand, demand_of, spec_of
 from hostler.core.placement.feasible import Place, refusals
 from hostler.core.placement.places import hold_of, live_on
 from hostler.core.placement.room import free_room
@@ -41,6 +41,7 @@ from hostler.core.victims import (
 )
 from hostler.model import Allocation, Bundle, Node, Pool, Replica, Settings
 from hostler.model.bundle import Job
+from hostler.model.pool import Offer, Tier
 from hostler.model.reason import Reason
 from hostler.model.replica import Claim, ReplicaPhase
 from hostler.model.settings import Preemption
@@ -146,7 +147,7 @@ def _follow_claim(txn: Txn, replica: Replica) -> None:
     claim = replica.claim
     if claim is None:
         return
-    spec = _spec_of(txn, replica)
+    spec = spec_of(txn.fleet, replica)
     node = txn.fleet.nodes.get(claim.node_id)
     if replica.kept_room is None or spec is None or node is None:
         claims.end(txn, replica, f"the replica is {replica.phase.value}")
@@ -200,12 +201,8 @@ def _take(
     told = degraded_by(demand, broken, place.node.reliability)
     option = Option(pool=pool, tier=tier, place=place, degraded_by=told)
     assigning.assign(txn, replica, *spec, Verdict(option=option, rule=RULE_CLAIMED), option)
-
-
-def _spec_of(txn: Txn, replica: Replica) -> tuple[Bundle, Job] | None:
-    bundle = txn.fleet.bundles.get(replica.bundle_id)
-    job = None if bundle is None else bundle.job(replica.job)
-    return None if bundle is None or job is None else (bundle, job)
+    if spec[0].is_gang:
+        assigning.start_gang(txn, spec[0])
 
 
 # -- victims -------------------------------------------------------------------------------------
@@ -220,6 +217,8 @@ class _Look:
         self.victims = Victims(txn, self.policy)
         self.hopeless: set[str] = set()
         """Lines of which somebody has been looked for in vain in whose stead all others stand."""
+        self.gangs: set[str] = set()
+        """Those for which room has been looked for."""
 
     def everywhere(self, fresh: list[Replica], *, is_eased: bool) -> None:
         """Look on all nodes: for whoever was just refused, or for the first of every line.
@@ -264,9 +263,11 @@ class _Look:
         line = pending_line(replica)
         if line in self.hopeless:
             return False
-        spec = _spec_of(self.txn, replica)
-        if not self._may(replica) or spec is None or spec[0].is_gang:
+        spec = spec_of(self.txn.fleet, replica)
+        if spec is None or not self._may(replica, spec[0]):
             return True
+        if spec[0].is_gang:
+            return self._help_gang(spec[0], node_ids)
         demand = beside_claims(self.txn, *spec, replica)
         found = self.victims.cheapest(demand, replica, node_ids)
         if found is not None:
@@ -279,10 +280,29 @@ class _Look:
             self.hopeless.add(line)
         return False
 
-    def _may(self, replica: Replica) -> bool:
+    def _help_gang(self, bundle: Bundle, node_ids: list[str] | None) -> bool:
+        """Make room for all of a gang, once in a look; in its lines nobody else stands."""
+        if bundle.bundle_id in self.gangs:
+            return False
+        if node_ids is not None and not gang_room.may_help(
+            self.txn, bundle, self.victims, node_ids
+        ):
+            return False
+        self.gangs.add(bundle.bundle_id)
+        for replica in gang_room.make(self.txn, bundle, self.victims, self._obstacle):
+            _follow_claim(self.txn, replica)
+        return False
+
+    def _obstacle(self, pool: Pool, tier: Tier, offer: Offer) -> Reason | None:
+        return growth.growth_obstacle(self.txn, pool, tier, offer)
+
+    def _may(self, replica: Replica, bundle: Bundle) -> bool:
         if replica.phase is not ReplicaPhase.PENDING or replica.claim is not None:
             return False
-        if replica.band not in self.policy.bands or replica.reason in (None, *_NOT_FOR_ROOM):
+        is_refused = replica.reason not in (None, *_NOT_FOR_ROOM)
+        if bundle.is_gang:
+            is_refused = replica.reason is Reason.GANG_INCOMPLETE
+        if replica.band not in self.policy.bands or not is_refused:
             return False
         if assigning.is_broken(self.txn, replica.bundle_id):
             return False

@@ -1,7 +1,6 @@
 """Translating: documents of people and messages of agents, to and from the words of the core."""
 
 from hostler.engine.translate.agents import (
-    AnyAgentCommand,
     agent_command,
     allocation_fact,
     allocation_facts,
@@ -18,7 +17,6 @@ from hostler.engine.translate.configuration import (
 from hostler.engine.translate.maintenance import add_maintenance
 
 __all__ = [
-    "AnyAgentCommand",
     "add_maintenance",
     "agent_command",
     "allocation_fact",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterable
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -15,6 +15,7 @@ from hostler.core.rollout import config_of
 from hostler.model import Allocation
 from hostler.model.allocation import EndCause, Ended
 from hostler.model.command import (
+    AnyAgentCommand,
     AssignRole,
     CheckReady,
     ConfigureAllocation,
@@ -27,11 +28,6 @@ from hostler.model.shape import Capability, Device, Shape
 from hostler.ports.agents import AgentCommand
 from hostler.wire import agent as wire
 from hostler.wire import work
-
-AnyAgentCommand: TypeAlias = (
-    StartAllocation | ConfigureAllocation | AssignRole | StopAllocation | CheckReady | EndLease
-)
-"""What the core asks of agents."""
 
 
 def agent_command(

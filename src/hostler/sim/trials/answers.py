@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hostler.core.inputs import CommandFailed, Outcome
-from hostler.model.command import LaunchMachine
-from hostler.sim.cloud import ProviderCommand
+from hostler.model.command import LaunchMachine, ProviderCommand
 
 Answers = Callable[[ProviderCommand], Outcome | None]
 

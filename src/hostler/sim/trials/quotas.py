@@ -6,10 +6,9 @@ from itertools import pairwise
 
 from hostler.core.inputs import Outcome
 from hostler.core.waiting import why_waiting
-from hostler.model.command import LaunchMachine
+from hostler.model.command import LaunchMachine, ProviderCommand
 from hostler.model.lease import LeasePhase
 from hostler.model.reason import Reason
-from hostler.sim.cloud import ProviderCommand
 from hostler.sim.scenario import TierPlan
 from hostler.sim.trials.answers import fail_launches, failure
 from hostler.sim.trials.stage import Stage

@@ -6,11 +6,10 @@ from msgspec.structs import replace
 
 from hostler.core.events import EventKind
 from hostler.core.inputs import Outcome, Succeeded
-from hostler.model.command import CheckMachine, LaunchMachine, StopMachine
+from hostler.model.command import CheckMachine, LaunchMachine, ProviderCommand, StopMachine
 from hostler.model.lease import LeaseOutcome, LeasePhase
 from hostler.model.node import NodePhase
 from hostler.model.reason import Reason
-from hostler.sim.cloud import ProviderCommand
 from hostler.sim.machine import MachinePlan
 from hostler.sim.scenario import TierPlan
 from hostler.sim.trials.answers import fail_launches, failure
