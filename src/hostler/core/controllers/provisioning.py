@@ -70,6 +70,10 @@ def _requested(txn: Txn, node: Node) -> None:
     if node.launch_failure is not None:
         _failed(txn, node, node.launch_failure)
         return
+    entry = txn.fleet.commands.get(launch_command_id(node))
+    if node.replace_reason is not None and entry is not None and entry.phase is OutboxPhase.DUE:
+        # It failed as it was configured then; what waits for it is planned anew (trial B100).
+        node = txn.change(node, retire_reason=node.retire_reason or node.replace_reason)
     if node.retire_reason is not None:
         _give_up(txn, node)
         return
